@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -114,31 +115,46 @@ def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
 
 @pytest.mark.skipif(not COMPILED, reason="there are no compiled kernels")
 def test_vote_enters_the_files_on_the_page_and_no_others(tmp_path):
+    pytest.importorskip("rapidfuzz")
     text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     usual = set(stops("`rangevote vote ballots.jsonl` enters"))
-    others = set(
-        re.findall(r"`([a-z_/]+\.py)`", text.partition("Other options enter")[2].partition("`tests/")[0])
-    )
-    row = '{"id": %d, "candidates": [{"text": "a b", "logprob": -1}, {"text": "a c", "logprob": -1.5}]}\n'
-    data, second = tmp_path / "in.jsonl", tmp_path / "second.jsonl"
-    for path in (data, second):
-        path.write_text("".join(row % i for i in range(3)))
+    table = text.partition("| run | files |")[2].partition("\n\n")[0]
+    listed = {
+        run: (int(number), set(re.findall("`([^`]+)`", files)))
+        for run, number, files in re.findall(r"^\| (.+?) \| (\d+) \| (.+) \|$", table, re.MULTILINE)
+    }
+    scored = [{"text": "a b", "logprob": -1}, {"text": "a c", "logprob": -1.5}]
+    samples = [{"text": "a b"}, {"text": "a b"}, {"text": "a c"}]
+    of_members = [{**sample, "member": name} for sample, name in zip(samples, "xyz", strict=True)]
+
+    def written(name: str, *ballots: dict[str, object]) -> Path:
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text("".join(json.dumps({"id": i, **ballot}) + "\n" for i, ballot in enumerate(ballots)))
+        return path
 
     def entered(*options: object) -> set[str]:
         arguments = ["vote", "-o", tmp_path / "out.jsonl", "--force", *options]
         return files_entered(lambda: run_command(list(map(str, arguments))))
 
+    bad = written("bad", {"candidates": scored, "x": 1}, {})
+    data, second = (written(name, {"candidates": scored}, {"candidates": scored}) for name in ("a", "b"))
+    runs = {
+        "a bad line, or a warning": [bad, "--on-error", "skip"],
+        "`--score-scale`": [data, "--score-scale", "2"],
+        "lists under other names": [written("outputs", {"outputs": ["a b", "a c"]})],
+        "`--voters`": [data, "--voters", second],
+        "`--explain`": [data, "--explain"],
+        "`--winners`": [data, "--winners", "2"],
+        "members in the file": [written("members", {"candidates": of_members})],
+        "`rouge_l`": [data, "-s", "rouge_l"],
+        "`exact`": [written("samples", {"candidates": samples}), "-s", "exact"],
+        "`--cutoff`": [data, "--cutoff", "0.1"],
+        "several files": [data, second],
+    }
     assert entered(data) == usual
     assert len(usual) <= 16
-    second.write_text('{"candidates": [{"text": "a", "prob": 0.5}], "x": 1}\n{"id": 5}\n')  # unusual, and bad
-    assert entered(second, "--on-error", "skip") - usual <= {"errors.py"}
-    second.write_text(data.read_text())
-    others_entered: set[str] = set()
-    for options in (["-s", "rouge_l"], ["--cutoff", "0.5"], ["--voters", data, "--voters", second]):
-        found = entered(data, *options)
-        assert len(found) <= 24, options
-        others_entered |= found - usual
-    assert others_entered == others
+    found = {run: entered(*options) for run, options in runs.items()}
+    assert {run: (len(files), files - usual) for run, files in found.items()} == listed
 
 
 def files_entered(work: Callable[[], object]) -> set[str]:

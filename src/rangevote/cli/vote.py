@@ -383,11 +383,11 @@ class RunCounts:
     def tell_members(self, notes: Notes, settings: Settings, agreement: Agreement | None) -> None:
         """How often each member of the panel won; who said the same as the winner won too."""
         from rangevote.cli.members import member_table
-        from rangevote.evaluation.tables import render
+        from rangevote.evaluation.tables import to_text
 
         shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
         notes.tell("members of the panel:")
-        notes.show(render(member_table(shares, agreement, self.wins)))
+        notes.show(to_text(member_table(shares, agreement, self.wins)))
 
 
 def _write_all(

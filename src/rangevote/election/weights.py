@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from rangevote.election.panel import Shares, panel_of
-from rangevote.errors import DataError, UsageError, choose
+from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.kernel import softmax
 
@@ -196,7 +196,7 @@ def _weigh(
 ) -> tuple[str, Array]:
     if weights is None or isinstance(weights, str):
         name = weights or default_weights(voters)
-        shares = choose("weights", name, WEIGHTS)(voters, temperature, given)
+        shares = WEIGHTS[name](voters, temperature, given)
     else:
         name, shares = "given", _given(voters, weights)
     if not any(shares.tolist()):  # of ten numbers a fifth of the time that numpy's own takes

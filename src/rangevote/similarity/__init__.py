@@ -201,7 +201,9 @@ def spelled(name: str) -> str:
     if match is None:
         return name
     known = (*listings(), *PRESETS, *plugins("similarities"), *SYNONYMS)
-    stem = respelled(match["stem"], known)
+    stem = match["stem"]
+    if stem not in known:
+        stem = respelled(stem, known)
     if stem not in known:
         return name
     return SYNONYMS.get(stem, stem) + (f"_{match['order']}" if match["order"] else "") + colon + key

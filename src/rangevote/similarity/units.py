@@ -34,7 +34,10 @@ def check_tokeniser(tokenize: Tokenise) -> None:
 
 
 class Reader:
-    """Turns the hypotheses of one election into what the kernels take, all of them in the same way."""
+    """Turns the hypotheses of one election into what the kernels take, all of them in the same way.
+
+    `tokenize` is what `check_tokeniser` accepts.
+    """
 
     def __init__(self, tokenize: Tokenise, candidates: Hypotheses) -> None:
         self._call: Callable[[str], Any] | None = None
@@ -45,7 +48,7 @@ class Reader:
         if callable(tokenize):
             self._call = tokenize
             return
-        self.unit, path = choose("tokenisation", tokenize, TOKENISERS)
+        self.unit, path = TOKENISERS[tokenize]
         if tokenize == "json":
             self._call = json_leaves
         if path is not None:
