@@ -193,9 +193,9 @@ def settings() -> ServiceConfig:
         limits=Limits(retries=0, total_seconds=60, hold=0),
         profiles={"careful": base.changed({"samples": 8, "adaptive": 0.9})},
         aliases={"elected": Alias("tiny", "careful")},
-        models=("tiny",),
-        image_hosts=frozenset({"images.example"}),
-        kept=4,
+        allow_models=("tiny",),
+        allow_image_hosts=("images.example",),
+        keep_elections=4,
     )
 
 
@@ -282,7 +282,7 @@ def configuration(data: bytes) -> None:
         "panel": None,
     }
     path = str(scratch_file("service.toml", data))
-    config = _config({**given, "allow_model": (), "config": path, "upstreams": (URL,)}, ())
+    config = _config({**given, "allow_models": (), "config": path, "upstreams": (URL,)}, ())
     assert config.upstream == URL
 
 

@@ -38,10 +38,10 @@ def session_service(session_upstream):
         limits={"body_seconds": 0.5, "header_seconds": 0.5, "candidate_tokens": 2000},
         profiles={"many": {"samples": 12, "similarity": "overlap_1"}},
         aliases={"elected": Alias("tiny", "many")},
-        models=MODELS,
-        image_hosts=frozenset({"images.example"}),
-        forward=frozenset({"chat_template_kwargs"}),
-        kept=2,
+        allow_models=MODELS,
+        allow_image_hosts=("images.example",),
+        forward=("chat_template_kwargs",),
+        keep_elections=2,
     ) as running:
         yield running
 

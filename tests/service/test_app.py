@@ -51,7 +51,7 @@ def test_pages_are_kept_only_if_asked_for_and_a_browser_gives_the_key_as_a_passw
         answer = service.ask().json()
         assert "election" not in answer["rangevote"]
         assert error_of(service.http.get(f"/elections/{answer['id']}/"))["code"] == "unknown_address"
-    with Running(upstream.url, kept=2, keys=(KEY,)) as service:
+    with Running(upstream.url, keep_elections=2, keys=(KEY,)) as service:
         path = service.ask().json()["rangevote"]["election"]
         service.http.headers.pop("authorization")
         locked = service.http.get(path, headers={"accept": "text/html"})
@@ -68,7 +68,7 @@ def test_pages_are_kept_only_if_asked_for_and_a_browser_gives_the_key_as_a_passw
 
 def test_a_client_sees_its_own_elections_alone(upstream):
     other = {"authorization": f"Bearer {KEY[::-1]}"}
-    with Running(upstream.url, kept=2, keys=(KEY, KEY[::-1])) as service:
+    with Running(upstream.url, keep_elections=2, keys=(KEY, KEY[::-1])) as service:
         path = service.ask().json()["rangevote"]["election"]
         assert path in service.http.get("/elections/").text
         assert service.http.get(path).status_code == 200
@@ -180,7 +180,10 @@ def test_of_many_at_once_as_many_are_answered_as_the_queue_takes():
     gate, refused = Gate(), Counter[str]()
     limits = {"in_flight": 4, "queue": most - 4, "total_seconds": 120, "body_seconds": 120}
     limits |= {"header_seconds": 120, "connect_seconds": 120, "read_seconds": 120}
-    with Upstream(answer=gate) as upstream, Running(upstream.url, limits=limits, models=("tiny",)) as service:
+    with (
+        Upstream(answer=gate) as upstream,
+        Running(upstream.url, limits=limits, allow_models=("tiny",)) as service,
+    ):
 
         async def everyone() -> list[tuple[int, bytes]]:
             asking = [asyncio.create_task(post(service.port, content, refused)) for _ in range(many)]

@@ -15,7 +15,7 @@ TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"typ
 
 @pytest.fixture
 def service(upstream):
-    with Running(upstream.url, models=("tiny",), kept=5) as service:
+    with Running(upstream.url, allow_models=("tiny",), keep_elections=5) as service:
         yield service
 
 

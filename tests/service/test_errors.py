@@ -22,7 +22,7 @@ def test_an_upstream_that_cannot_be_reached_is_502(upstream, kind):
         "no such name": "http://nobody.invalid/v1",
         "no TLS": upstream.url.replace("http:", "https:"),
     }[kind]
-    with Running(url, models=("tiny",)) as service:
+    with Running(url, allow_models=("tiny",)) as service:
         answer, ready = service.ask(), service.http.get("/readyz")
         assert service.http.get("/healthz").status_code == 200
     assert (answer.status_code, error_of(answer)["type"]) == (502, "upstream_error")
@@ -75,7 +75,7 @@ def test_what_an_upstream_writes_is_logged_if_wanted_but_never_its_key(upstream)
 def test_a_busy_upstream_is_not_asked_again_and_clients_are_told_when_to_come_back(upstream):
     upstream.mode = "busy_for_long"
     with (
-        Running(upstream.url, models=("tiny",), limits={"retries": 2}) as service,
+        Running(upstream.url, allow_models=("tiny",), limits={"retries": 2}) as service,
         pytest.raises(openai.RateLimitError) as caught,
     ):
         service.client().chat.completions.create(model="tiny", messages=MESSAGES)

@@ -26,7 +26,7 @@ PATHS = ("/v1/models", "/readyz", "/metrics", "/elections/x/", "/static/base.css
 
 @pytest.fixture(scope="module")
 def locked(session_upstream):
-    with Running(session_upstream.url, keys=(KEY, OTHER), kept=4) as running:
+    with Running(session_upstream.url, keys=(KEY, OTHER), keep_elections=4) as running:
         yield running
 
 

@@ -12,8 +12,8 @@ from rangevote.service.requests import CompletionRequest, Endpoint, read_object,
 
 CONFIG = ServiceConfig(
     upstream="http://127.0.0.1:1/v1",
-    image_hosts=frozenset({"images.example"}),
-    forward=frozenset({"chat_template_kwargs"}),
+    allow_image_hosts=("images.example",),
+    forward=("chat_template_kwargs",),
 )
 MESSAGES = [{"role": "user", "content": "a"}]
 

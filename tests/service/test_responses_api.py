@@ -17,7 +17,7 @@ TOOL = {"type": "function", "name": "trains", "parameters": {"type": "object"}, 
 @pytest.fixture
 def service(upstream):
     options = {"similarity": "overlap_2"}
-    with Running(upstream.url, models=("tiny",), options=options) as service:
+    with Running(upstream.url, allow_models=("tiny",), options=options) as service:
         yield service
 
 

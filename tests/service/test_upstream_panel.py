@@ -24,7 +24,7 @@ def large():
 @pytest.fixture
 def service(small, large):
     members = {"small": small.url, "large": large.url}
-    with Running(small.url, members=members, options={"similarity": "exact"}) as service:
+    with Running(small.url, upstreams=members, options={"similarity": "exact"}) as service:
         yield service
 
 
@@ -83,7 +83,7 @@ def test_samples_are_divided_and_the_first_of_all_members_stand(service, small, 
 
 def test_one_model_listed_twice_does_not_say_the_same_twice(small):
     small.answer = None
-    with Running(small.url, members={"a": small.url, "b": small.url}) as service:
+    with Running(small.url, upstreams={"a": small.url, "b": small.url}) as service:
         service.ask(model="panel", seed=7)
         service.ask(model="panel", seed=7)
     seeds = [asked.body["seed"] for asked in small.asked]
@@ -151,7 +151,7 @@ def test_shares_of_a_profile_are_used(small, large, tmp_path):
     (tmp_path / "tuned.toml").write_text(profile, encoding="utf-8")
     options = profile_options(str(tmp_path / "tuned.toml"))
     members = {"small": small.url, "large": large.url}
-    with Running(small.url, members=members, profiles={"tuned": options}) as service:
+    with Running(small.url, upstreams=members, profiles={"tuned": options}) as service:
         answer = service.ask("/v1/tuned/chat/completions", model="panel", seed=0).json()
         assert answer["choices"][0]["message"]["content"] == "at noon"
         assert answer["rangevote"]["panel"]["shares"] == pytest.approx({"small": 0.1, "large": 0.9})

@@ -6,11 +6,11 @@ import logging
 import secrets
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from rangevote.cli.options import (
     MODEL_SECTIONS,
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rangevote.service.middleware import Keys
 
 PORT = 8720
-#: How requests are answered that do not say otherwise.
-REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "escalate", "min_votes", *CLIENT_OPTIONS)
 
 
 @click.command(
@@ -84,7 +82,12 @@ REQUEST_OPTIONS = ("samples", "candidates", "adaptive", "within", "escalate", "m
     name="profiles",
     multiple=True,
 )
-@option("--allow-model NAME", "Model that clients may ask for. May be repeated. Default: all.", multiple=True)
+@option(
+    "--allow-model NAME",
+    "Model that clients may ask for. May be repeated. Default: all.",
+    name="allow_models",
+    multiple=True,
+)
 @option("--upstream-key-env VAR", "Environment variable with the upstream's key.")
 @option("--upstream-key-file FILE", "File (mode 0600) with the upstream's key.")
 @option("--keys-env VAR", "Environment variable with the keys of this service's clients.")
@@ -132,11 +135,13 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
         if given["model"] is not None:
             key, most_choices = secrets.token_hex(32), SLOTS
             model = _start_model(given["model"], key)
-            config = replace(config, upstream=f"{model.listening_address}/v1", source="llama_cpp")
+            config = msgspec.structs.replace(
+                config, upstream=f"{model.listening_address}/v1", source="llama_cpp"
+            )
         source = Upstream(config, metrics, key=key, most_choices=most_choices)
         app = service_app(source, config, metrics, keys=keys, details=log_details)
         listening = bound(host, port)
-        serving = given["model"] or ", ".join(config.members.values()) or config.upstream
+        serving = given["model"] or ", ".join(config.upstreams.values()) or config.upstream
         url = address(listening)
         run(
             app,
@@ -163,7 +168,9 @@ def _keys(variable: str | None, file: str | None) -> Keys:
 def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
     """From the file, and over it from the command line."""
     from rangevote.service.config import (
+        OWN_OPTIONS,
         ConfigFile,
+        OperatorOptions,
         RequestOptions,
         ServiceConfig,
         profile_options,
@@ -171,13 +178,15 @@ def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
     )
 
     file = ConfigFile() if given["config"] is None else read_config(given["config"])
-    members = _members(given["upstreams"])
-    if not members and not given["model"]:
-        members = dict(file.upstreams) or ({"": file.upstream} if file.upstream else {})
-    upstream = next(iter(members.values()), "")
-    if bool(upstream) == bool(given["model"]):
+    values = {name: getattr(file, name) for name in OperatorOptions.__struct_fields__}
+    values |= {name: given[name] for name in values if given.get(name) not in (None, ())}
+    values["allow_models"] = (*file.allow_models, *given["allow_models"])
+    if given["upstreams"] or given["model"]:
+        members = _members(given["upstreams"])
+        values |= {"upstream": members.pop("", ""), "upstreams": members}
+    if bool(values["upstream"] or values["upstreams"]) == bool(given["model"]):
         raise UsageError("give --upstream URL, the server to sample from, or --model FILE, one of the two.")
-    options: dict[str, Any] = {name: given.get(name) for name in REQUEST_OPTIONS}
+    options: dict[str, Any] = {name: given.get(name) for name in (*OWN_OPTIONS, *CLIENT_OPTIONS)}
     if str(options["candidates"]).isdecimal():
         options["candidates"] = int(options["candidates"])
     base = RequestOptions().changed(file.options).changed(options)
@@ -187,21 +196,8 @@ def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
         if not equals:
             raise UsageError(f"--profile {named!r}: write it as NAME=FILE.")
         profiles[name] = profile_options(path)
-    return ServiceConfig(
-        upstream=upstream,
-        source=given["source"] or file.source,
-        options=base,
-        limits=file.limits,
-        profiles={name: base.changed(options) for name, options in profiles.items()},
-        aliases=file.aliases,
-        models=(*file.allow_models, *given["allow_model"]),
-        image_hosts=frozenset(name.lower() for name in file.allow_image_hosts),
-        forward=frozenset(file.forward),
-        kept=file.keep_elections if given["keep_elections"] is None else given["keep_elections"],
-        hosts=tuple(hosts),
-        members={} if "" in members else members,
-        panel=given["panel"] or file.panel,
-    )
+    served = {name: base.changed(options) for name, options in profiles.items()}
+    return ServiceConfig(**values, options=base, profiles=served, hosts=tuple(hosts))
 
 
 def _members(given: tuple[str, ...]) -> dict[str, str]:

@@ -119,7 +119,7 @@ class Service:
     ) -> None:
         self._source, self._config, self._metrics, self._details = source, config, metrics, details
         self._queue = Queue(config.limits)
-        self._pages = ElectionPages(config.kept, config.hosts)
+        self._pages = ElectionPages(config.keep_elections, config.hosts)
         self._ready: tuple[float, ApiError | None] = (-READY_KEPT, None)
         metrics.gauge("rangevote_in_flight", "Elections under way.", lambda: self._queue.running)
         metrics.gauge("rangevote_queue", "Requests that wait for their turn.", lambda: self._queue.waiting)
@@ -135,7 +135,7 @@ class Service:
             Route("/readyz", self.ready),
             Route("/metrics", self.metrics),
         ]
-        if self._config.kept:
+        if self._config.keep_elections:
             routes += [Mount("/elections", self._pages), *asset_routes("rangevote.web")]
         return routes
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -149,26 +148,40 @@ class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: str | None = None
 
 
-@dataclass(frozen=True)
-class ServiceConfig:
-    """`source` is the kind of server that the upstream is, as of `rangevote generate`; `models` are those
-    that clients may ask for, none: those that the upstream lists. `forward` are parameters that go to the
-    server beside those that the service knows. `kept` elections can be looked at. Several
-    servers are the `members` of a panel, by name, whose model is called `panel`; `upstream` is the first."""
+class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an operator sets, in the file of `--config` or by an option of the command with the same name.
+
+    `upstream` is the server to sample from; several, by name, are the `upstreams` of a panel, whose model is
+    called `panel`. `source` is the kind of server, as of `rangevote generate --engine`. Clients may ask for
+    `allow_models`, none: those that the upstream lists, and name pictures on `allow_image_hosts`. `forward`
+    are parameters that go to the server beside those that the service knows.
+    """
 
     upstream: str = ""
-    source: str = "openai"
-    options: RequestOptions = field(default_factory=RequestOptions)
-    limits: Limits = field(default_factory=Limits)
-    profiles: Mapping[str, RequestOptions] = field(default_factory=dict)
-    aliases: Mapping[str, Alias] = field(default_factory=dict)
-    models: tuple[str, ...] = ()
-    image_hosts: frozenset[str] = frozenset()
-    forward: frozenset[str] = frozenset()
-    kept: int = 0
-    hosts: tuple[str, ...] = ()
-    members: Mapping[str, str] = field(default_factory=dict)
+    upstreams: dict[str, str] = {}
     panel: str = "panel"
+    source: str = "openai"
+    allow_models: tuple[str, ...] = ()
+    allow_image_hosts: tuple[str, ...] = ()
+    forward: tuple[str, ...] = ()
+    keep_elections: NotNegative = 0
+    limits: Limits = Limits()
+    aliases: dict[str, Alias] = {}
+
+
+class ConfigFile(OperatorOptions, frozen=True):
+    """The file of `--config`, whose profiles may be in files beside it."""
+
+    options: dict[str, Any] = {}
+    profiles: dict[str, dict[str, Any]] = {}
+
+
+class ServiceConfig(OperatorOptions, frozen=True, dict=True):
+    """All that a service is started with; `hosts` are names of this machine that clients use."""
+
+    options: RequestOptions = RequestOptions()
+    profiles: dict[str, RequestOptions] = {}
+    hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         choose("source", self.source, DIALECTS)
@@ -178,7 +191,7 @@ class ServiceConfig:
                     f"a profile is called {name!r}; use small letters, digits, '-' and '_', and not "
                     f"{', '.join(sorted(RESERVED))}."
                 )
-        if self.panel in self.members or not self.panel.strip():
+        if self.panel in self.upstreams or not self.panel.strip():
             raise UsageError(f"the panel is called {self.panel!r}; give it another name than its members.")
         for alias in self.aliases.values():
             if alias.profile is not None:
@@ -204,7 +217,7 @@ class ServiceConfig:
             )
         if options.escalate is not None:
             adaptive = options.adaptive is not None
-            Escalation.of(options.escalate).check(len(self.members), adaptive=adaptive)
+            Escalation.of(options.escalate).check(len(self.upstreams), adaptive=adaptive)
         self._check_search(options)
         if client:
             self._check_models(measure)
@@ -226,14 +239,14 @@ class ServiceConfig:
 
     def _check_members(self, options: RequestOptions) -> None:
         """Whether all members of the panel can be asked, and only members have shares."""
-        if options.samples < len(self.members):
+        if options.samples < len(self.upstreams):
             raise UsageError(
-                f"{options.samples} samples are fewer than the {len(self.members)} members of the panel, of "
-                f"which each is asked for one at least."
+                f"{options.samples} samples are fewer than the {len(self.upstreams)} members of the panel, "
+                f"of which each is asked for one at least."
             )
         shares = options.election.get("shares", {})
-        if isinstance(shares, str) or not shares.keys() <= self.members.keys():
-            names = ", ".join(self.members) or "there is no panel"
+        if isinstance(shares, str) or not shares.keys() <= self.upstreams.keys():
+            names = ", ".join(self.upstreams) or "there is no panel"
             raise UsageError(
                 f"shares must be numbers for members of the panel ({names}), got {shares!r:.200}; 'rangevote "
                 f"tune --shares agreement' finds them, and members must have the same names there and here."
@@ -278,23 +291,6 @@ def models_of(measure: Measure) -> frozenset[str]:
     """
     names = (part.name for _, part in measure.parts())
     return frozenset(name for name in names if name.partition(":")[0] in WITH_MODELS)
-
-
-class ConfigFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The file of `--config`, whose profiles may be in files beside it."""
-
-    upstream: str = ""
-    upstreams: dict[str, str] = {}
-    panel: str = "panel"
-    source: str = "openai"
-    allow_models: list[str] = []
-    allow_image_hosts: list[str] = []
-    forward: list[str] = []
-    keep_elections: NotNegative = 0
-    options: dict[str, Any] = {}
-    limits: Limits = Limits()
-    profiles: dict[str, dict[str, Any]] = {}
-    aliases: dict[str, Alias] = {}
 
 
 def read_config(path: str) -> ConfigFile:

@@ -317,5 +317,6 @@ def _check_picture(url: str, path: str, config: ServiceConfig) -> None:
         host = parts.hostname if parts.scheme == "https" and parts.username is None else None
     except ValueError:
         host = None
-    if host is None or host.lower() not in config.image_hosts or not url.isprintable() or "\\" in url:
+    allowed = {name.lower() for name in config.allow_image_hosts}
+    if host is None or host.lower() not in allowed or not url.isprintable() or "\\" in url:
         raise invalid(path, "must be a data: URI of a picture, or https from an allowed host")

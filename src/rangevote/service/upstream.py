@@ -77,7 +77,7 @@ class Upstream:
             name: Client(
                 url, key=key, limits=calls, concurrency=limits.upstream_calls, most_choices=most_choices
             )
-            for name, url in (config.members or {"": config.upstream}).items()
+            for name, url in (config.upstreams or {"": config.upstream}).items()
         }
         self._listed: dict[str, tuple[float, tuple[str, ...]]] = {}
 
@@ -93,10 +93,10 @@ class Upstream:
 
     async def models(self) -> tuple[str, ...]:
         """The models that clients may ask for: those of the configuration, or those that the server lists."""
-        if self.config.members:
+        if self.config.upstreams:
             return (self.config.panel, *self.clients)
         try:
-            return self.config.models or await self._list("")
+            return self.config.allow_models or await self._list("")
         except UpstreamError as error:
             raise upstream_failure(error) from None
 
@@ -138,7 +138,7 @@ class Upstream:
             if options.samples < len(members):
                 raise invalid("rangevote.samples", f"must be at least {len(members)}, one of each member")
         elif not members:
-            members = tuple(self.config.members)
+            members = tuple(self.config.upstreams)
             raise invalid(
                 "rangevote.shares", f"must be of the panel's members: {', '.join(members) or 'none'}"
             )
