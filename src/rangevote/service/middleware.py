@@ -17,18 +17,25 @@ from datetime import datetime, timezone
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rangevote.errors import DataError
 from rangevote.service.config import Limits
 from rangevote.service.errors import ApiError, internal_error
 from rangevote.service.metrics import Metrics
-from rangevote.web.security import HEADERS, Guard, GuardedResponse, Refused
+from rangevote.web.security import Guard, Refused
 
 #: Shorter keys can be guessed.
 SHORTEST_KEY = 16
 #: Codes of the guard's refusals.
-CODES = {400: "invalid_host", 403: "cross_site", 413: "too_large", 415: "not_json"}
+CODES = {
+    400: "invalid_host",
+    401: "invalid_api_key",
+    403: "cross_site",
+    413: "too_large",
+    415: "not_json",
+}
 #: The one path that needs no key.
 OPEN = "/healthz"
 #: Pages for a browser, which asks its user for the key as a password.
@@ -187,47 +194,33 @@ def read_keys(text: str, where: str) -> list[str]:
     return keys
 
 
-class ApiResponse(GuardedResponse):
-    """The guard's refusals in the shape of OpenAI's errors."""
-
-    async def refuse(self, refused: Refused) -> None:
-        self.refused = refused
-        error = ApiError(refused.status, refused.message, code=CODES.get(refused.status, "refused"))
-        await error.response()(self._scope, self._receive, self._pass)
-
-
 class Auth(Guard):
-    """The guard of all our applications, and a key for every path but one."""
-
-    answers = ApiResponse
+    """The guard of all our applications, and a key for every path but one; errors are in OpenAI's shape."""
 
     def __init__(self, app: ASGIApp, keys: Keys, *, hosts: Sequence[str], max_body: int) -> None:
         super().__init__(app, hosts=hosts, max_body=max_body)
         self._keys = keys
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] != OPEN:
-            values = [value for name, value in scope["headers"] if name == b"authorization"]
-            client = self._keys.client(values[0] if len(values) == 1 else b"")
-            if client is None:
-                await _unauthorized(scope)(scope, receive, ApiResponse(scope, receive, send, HEADERS).send)
-                return
-            scope["state"]["client"] = client
-        await super().__call__(scope, receive, send)
-
     def _check(self, scope: Scope) -> None:
-        if scope["path"] != OPEN:  # monitoring asks for it under any host name
-            super()._check(scope)
+        if scope["path"] == OPEN:  # monitoring asks for it under any host name
+            return
+        values = [value for name, value in scope["headers"] if name == b"authorization"]
+        client = self._keys.client(values[0] if len(values) == 1 else b"")
+        if client is None:
+            raise Refused(401, "a valid API key is needed: Authorization: Bearer ...")
+        scope["state"]["client"] = client
+        super()._check(scope)
 
-
-def _unauthorized(scope: Scope) -> ASGIApp:
-    error = ApiError(401, "a valid API key is needed: Authorization: Bearer ...", code="invalid_api_key")
-    response = error.response()
-    headers = Headers(scope=scope)
-    browser = "text/html" in headers.get("accept", "") or "sec-fetch-site" in headers
-    page = browser and scope["path"].startswith(PAGES)
-    response.headers["www-authenticate"] = 'Basic realm="rangevote", charset="UTF-8"' if page else "Bearer"
-    return response
+    def _refusal(self, refused: Refused, scope: Scope) -> Response:
+        code = CODES.get(refused.status, "refused")
+        response = ApiError(refused.status, refused.message, code=code).response()
+        if refused.status == 401:
+            headers = Headers(scope=scope)
+            browser = "text/html" in headers.get("accept", "") or "sec-fetch-site" in headers
+            page = browser and scope["path"].startswith(PAGES)
+            scheme = 'Basic realm="rangevote", charset="UTF-8"' if page else "Bearer"
+            response.headers["www-authenticate"] = scheme
+        return response
 
 
 class Queue:

@@ -8,10 +8,9 @@ counted as they arrive, and answers forbid the page to load or send anything els
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 #: Names under which a machine reaches itself.
@@ -44,43 +43,12 @@ class Refused(Exception):
         self.status, self.message = status, message
 
 
-class GuardedResponse:
-    """The response of the application with our headers, or a refusal instead of it."""
-
-    def __init__(self, scope: Scope, receive: Receive, send: Send, headers: Mapping[str, str]) -> None:
-        self._scope, self._receive, self._send, self._headers = scope, receive, send, headers
-        self.begun = False
-        self.refused: Refused | None = None
-
-    async def send(self, message: Message) -> None:
-        if self.refused is None:
-            await self._pass(message)
-        elif not self.begun:
-            await self.refuse(self.refused)
-
-    async def refuse(self, refused: Refused) -> None:
-        """Answer instead of the application."""
-        self.refused = refused
-        response = JSONResponse({"error": refused.message}, refused.status)
-        await response(self._scope, self._receive, self._pass)
-
-    async def _pass(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            self.begun = True
-            headers = MutableHeaders(scope=message)
-            for name, value in self._headers.items():
-                headers.setdefault(name, value)
-        await self._send(message)
-
-
 class Guard:
     """An ASGI middleware; `hosts` are further names under which the server may be asked for.
 
     Refusals are `{"error": message}` with 400 (a foreign host), 403 (a foreign page), 413 (too much) or 415
-    (not JSON); applications that word them in another way have another kind of `answers`.
+    (not JSON).
     """
-
-    answers: ClassVar[type[GuardedResponse]] = GuardedResponse
 
     def __init__(
         self,
@@ -98,15 +66,43 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        answer = self.answers(scope, receive, send, self._headers)
+        taken, begun, refused = 0, False, None
+
+        async def receive_counted() -> Message:
+            nonlocal taken, refused
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > self._max_body:
+                refused = self._too_long()
+                raise refused
+            return message
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                headers = MutableHeaders(scope=message)
+                for name, value in self._headers.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        async def send_unless_refused(message: Message) -> None:
+            if refused is None:
+                await send_with_headers(message)
+
         try:
             self._check(scope)
-            await self._app(scope, counted(receive, self._max_body, answer), answer.send)
-        except Refused as refused:
-            if not answer.begun:
-                await answer.refuse(refused)
-            elif answer.refused is None:
-                raise
+            await self._app(scope, receive_counted, send_unless_refused)
+        except Refused as error:
+            refused = error
+        if refused is not None and not begun:
+            await self._refusal(refused, scope)(scope, receive, send_with_headers)
+
+    def _refusal(self, refused: Refused, scope: Scope) -> Response:
+        return JSONResponse({"error": refused.message}, refused.status)
+
+    def _too_long(self) -> Refused:
+        return Refused(413, f"the request is longer than {self._max_body:,} bytes")
 
     def _check(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -123,7 +119,7 @@ class Guard:
         if not length.isascii() or not length.isdecimal():
             raise Refused(400, "the Content-Length is not a number")
         if len(length) > 18 or int(length) > self._max_body:
-            raise Refused(413, f"the request is longer than {self._max_body:,} bytes")
+            raise self._too_long()
 
 
 def host_name(host: str) -> str:
@@ -146,20 +142,3 @@ def same_origin(headers: Headers, host: str) -> bool:
         return site in ("same-origin", "none")
     origin = headers.get("origin")
     return origin is None or origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
-
-
-def counted(receive: Receive, limit: int, answer: GuardedResponse) -> Receive:
-    """The same stream, which ends in a refusal when the body has more than `limit` bytes."""
-    taken = 0
-
-    async def take() -> Message:
-        nonlocal taken
-        message = await receive()
-        if message["type"] == "http.request":
-            taken += len(message.get("body", b""))
-            if taken > limit:
-                answer.refused = Refused(413, f"the request is longer than {limit:,} bytes")
-                raise answer.refused
-        return message
-
-    return take
