@@ -42,18 +42,17 @@ import math
 import os
 import re
 from collections import defaultdict, deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Integers, Step
-from rangevote.text import BOM, decompressing, write_atomically
+from rangevote.text import open_stream, write_atomically
 
 Floats = NDArray[np.float64]
 #: A prompt: words with white space between them, or their numbers. "" is the start of a sentence.
@@ -216,24 +215,10 @@ class Level:
         return np.where(self.keys[indices] == keys, indices, -1)
 
 
-def read_lines(path: str | os.PathLike[str]) -> Generator[bytes, None, None]:
-    """The lines of a file, plain or compressed (recognised by its first bytes), without a byte order mark."""
-    name, number = os.fspath(path), 0
-    try:
-        with Path(path).open("rb") as raw:
-            stream, codec, errors = decompressing(raw, raw.peek(8))
-            try:
-                for line in stream:
-                    number += 1
-                    yield line.removeprefix(BOM) if number == 1 else line
-            except errors as error:
-                problem = f"damaged or cut off {codec} data ({error})"
-                raise DataError(problem, where=f"{name}:{number + 1}") from error
-    except DataError:
-        raise
-    except (OSError, ValueError) as error:  # ValueError: a path with a NUL byte
-        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise SetupError(f"cannot read {name}: {reason.lower()}.") from error
+def read_lines(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    """The lines of a file, plain or compressed, without line ends."""
+    with open_stream(path) as stream:
+        yield from stream.lines()
 
 
 def split_lines(sentences: Sentences) -> Iterator[tuple[str, list[str]]]:
