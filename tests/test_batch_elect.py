@@ -85,6 +85,12 @@ def test_nothing_of_a_frame_is_dropped():
     assert elected["winner"].tolist() == [rv.elect(TEXTS, similarity="overlap_1").winner] * 2
 
 
+def test_a_misnamed_score_is_asked_about_by_what_elect_has():
+    with pytest.raises(rv.UsageError, match=r"candidates\[0\]\.log_prob .* name it logprob") as caught:
+        Elect()({"candidates": [[{"text": "a", "log_prob": -1.0}]]})
+    assert "_field" not in str(caught.value)
+
+
 def test_types_of_a_table_stay():
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"outputs": [TEXTS], "n": pa.array([1], pa.int8())}).replace_schema_metadata({"a": "b"})

@@ -14,7 +14,7 @@ import numpy as np
 from rangevote.election.elect import elect_each
 from rangevote.election.settings import ElectionOptions, Settings, settings_of
 from rangevote.errors import DataError, SetupError, UsageError, need
-from rangevote.formats.jsonl import ballot_of
+from rangevote.formats.jsonl import UnclearScore, ballot_of
 from rangevote.formats.reader import ReadOptions, naming_python_options
 from rangevote.formats.result_writer import ResultShape, columns_of, result_fields, table_row, table_schema
 from rangevote.hypothesis import Ballot
@@ -158,9 +158,20 @@ class Elect:
             if self.voters in columns and columns[self.voters][i] is not None:
                 value["voters"] = _plain(columns[self.voters][i])
             with naming_python_options():
-                return ballot_of(value, self.reading)
+                return self._read(value)
         except DataError as error:
             return error
+
+    def _read(self, value: dict[str, Any]) -> Ballot:
+        try:
+            return ballot_of(value, self.reading)
+        except UnclearScore as error:  # here are no options that say what a field means
+            raise UsageError(
+                f"{error.question} If it is one, name it logprob; that is a natural-log sum over all tokens. "
+                f"If it is a judgement that is to count beside the votes, such as a reward, give each "
+                f"candidate {{'scores': {{'reward': ...}}}} and pass Elect(scores={{'reward': X}}). "
+                f"Otherwise drop it."
+            ) from None
 
 
 def _plain(value: Any) -> Any:

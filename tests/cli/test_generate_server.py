@@ -320,6 +320,13 @@ def test_a_server_that_fails_ends_the_run_with_its_reason(ask, mode, code, messa
     assert message in done.err
 
 
+def test_where_no_server_answers_no_message_of_one_is_shown(ask):
+    with Upstream("denied") as upstream:
+        pass
+    done = ask(upstream, "--candidates", "sample:2")
+    assert (done.code, done.err.count("cannot reach"), "server's message" in done.err) == (5, 1, False)
+
+
 @pytest.mark.parametrize(
     "reply",
     [

@@ -178,7 +178,7 @@ def test_a_profile_that_cannot_be_read_is_named(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="is not UTF-8"):
         rv.read_profile(path)
-    with pytest.raises(SetupError, match=r"cannot read .*none\.toml: No such file"):
+    with pytest.raises(SetupError, match=r"cannot read .*none\.toml: no such file"):
         rv.read_profile(tmp_path / "none.toml")
     with pytest.raises(SetupError, match=r"cannot read .*null"):
         rv.read_profile("a\0b")

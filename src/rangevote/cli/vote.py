@@ -92,7 +92,12 @@ ALONE = (
     "JSON lines with prompt, chosen, rejected and margin, as TRL trains on.",
     type=click.Choice([*OUTPUT_FORMATS, "preferences"]),
 )
-@option("--on-error", "At a bad ballot.", type=click.Choice(["stop", "skip"]), default="stop")
+@option(
+    "--on-error",
+    "What to do with a bad ballot: stop, or skip it.",
+    type=click.Choice(["stop", "skip"]),
+    default="stop",
+)
 @option("--resume", "Continue an unfinished output.")
 @option("--force", "Overwrite an existing output, or start again.")
 @option("--allow-empty", "Write null for a ballot without candidates.")
@@ -100,7 +105,10 @@ ALONE = (
 @option("--trust-ids", "Do not check that all ids differ.")
 @option("-q --quiet", "No notes, warnings or progress bar.")
 @option(
-    "--workers", "Processes that share the work; 0: one for each core.", type=click.IntRange(min=0), default=1
+    "--workers N",
+    "Processes that share the work; 0: one for each core.",
+    type=click.IntRange(min=0),
+    default=1,
 )
 @option(
     "--engine",
@@ -423,7 +431,8 @@ def _write_all(
     if sys.stderr.isatty():
         compared = counts.changed[True] + counts.changed[False]
         among = f", the most likely candidate lost in {counts.changed[True]:,}" if compared else ""
-        notes.tell(f"{bar.items:,} ballots{among}, {time.monotonic() - begun:.1f} s, {sink.name}.")
+        ballots = "1 ballot" if bar.items == 1 else f"{bar.items:,} ballots"
+        notes.tell(f"{ballots}{among}, {time.monotonic() - begun:.1f} s, {sink.name}.")
     return counts
 
 

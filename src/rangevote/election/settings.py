@@ -656,7 +656,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise SetupError(f"cannot read {path}: {error.strerror or error}.") from None
+        raise SetupError(f"cannot read {path}: {(error.strerror or str(error)).lower()}.") from None
     except UnicodeDecodeError:
         raise DataError("is not UTF-8 text.", where=str(path)) from None
     except ValueError as error:  # a path with a null character

@@ -258,13 +258,21 @@ def _is_numeric(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _score_question(path: str, name: str) -> UsageError:
-    return UsageError(
-        f"{path} looks like a score, and it is not known whether it is a log-probability. If it is one, pass "
-        f"--logprob-field {name}, with --length-normalised length if it is a mean over the tokens or "
-        f"--log-base if it is not natural. To weigh by softmax(X * score), add --score-scale X. If it is a "
-        f"judgement that is to count beside the votes, such as a reward, pass --score-field {name} "
-        f"--score-weights {name}=X; to ignore it pass --ignore-field {name}."
+class UnclearScore(UsageError):
+    """A field that looks like a score, under a name that does not say what it means."""
+
+    def __init__(self, question: str, advice: str = "") -> None:
+        super().__init__(f"{question} {advice}".rstrip())
+        self.question = question
+
+
+def _score_question(path: str, name: str) -> UnclearScore:
+    return UnclearScore(
+        f"{path} looks like a score, and it is not known whether it is a log-probability.",
+        f"If it is one, pass --logprob-field {name}, with --length-normalised length if it is a mean over "
+        f"the tokens or --log-base if it is not natural. To weigh by softmax(X * score), add --score-scale "
+        f"X. If it is a judgement that is to count beside the votes, such as a reward, pass --score-field "
+        f"{name} --score-weights {name}=X; to ignore it pass --ignore-field {name}.",
     )
 
 

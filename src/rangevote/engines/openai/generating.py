@@ -299,6 +299,8 @@ class ServerElector:
 
 def _with_detail(error: UpstreamError) -> str:
     """The message with the server's own words: whoever runs the command may read them."""
+    if error.status is None:  # no server answered
+        return str(error)
     try:
         body = parse(error.detail.encode())
         given = body.get("error", body) if isinstance(body, dict) else error.detail
