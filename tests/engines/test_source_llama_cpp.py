@@ -109,10 +109,9 @@ def test_llama_cpp_has_no_beams(engine):
         rv.load("llama_cpp:smollm2", dtype="float32")
 
 
-def test_the_command_samples_a_file_by_llama_cpp(engine, tmp_path, monkeypatch):
+def test_the_command_samples_a_file_by_llama_cpp(llama, tmp_path):
     from rangevote.cli import run
 
-    monkeypatch.setattr("rangevote.engines.llama_cpp.LlamaCppEngine", lambda path, chat: engine)
     (tmp_path / "in.txt").write_text("Say yes.\nSay no.\n")
     asked = ["generate", "-m", "llama_cpp:smollm2", "--candidates", "sample:3"]
     asked += ["--max-new-tokens", "4", "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.jsonl")]

@@ -60,6 +60,7 @@ class Running:
         options: dict[str, Any] | None = None,
         profiles: dict[str, dict[str, Any]] | None = None,
         details: bool = False,
+        upstream_type: type[Upstream] = Upstream,
         **settings: Any,
     ) -> None:
         base = RequestOptions().changed({"samples": 6, **(options or {})})
@@ -72,7 +73,7 @@ class Running:
         )
         self.metrics, self.log = Metrics(), list[str]()
         self._handler = ListHandler(self.log)
-        source = Upstream(self.settings, self.metrics, key=upstream_key)
+        source = upstream_type(self.settings, self.metrics, key=upstream_key)
         app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)
         self._up = threading.Event()
         used = self.settings.limits

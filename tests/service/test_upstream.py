@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import ClassVar
 
 import numpy as np
 import openai
 import pytest
 
 from rangevote import Hypothesis, elect
+from rangevote.service.upstream import Upstream as ServiceUpstream
 from tests.engines.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, choice, completion
 from tests.service.running import MESSAGES, Running, ending, error_of, texts
 
@@ -81,14 +81,14 @@ def test_a_profile_is_chosen_by_the_base_url_or_by_an_alias(service, upstream):
     assert error_of(service.ask("/v1/few/chat/completions"))["code"] == "profile_not_found"
 
 
-def test_models_are_those_of_the_list_or_of_the_upstream(service, upstream, monkeypatch):
+def test_models_are_those_of_the_list_or_of_the_upstream(service, upstream):
     refused = service.ask(model="large")
     assert (refused.status_code, error_of(refused)["param"]) == (404, "model")
     with pytest.raises(openai.NotFoundError):
         service.client().chat.completions.create(model="large", messages=MESSAGES)
-    monkeypatch.setattr("rangevote.service.upstream.MODELS_KEPT", 0.0)
+    forgetful = type("Forgetful", (ServiceUpstream,), {"models_kept": 0.0})
     upstream.models = ("tiny", "large")
-    with Running(upstream.url) as listing:
+    with Running(upstream.url, upstream_type=forgetful) as listing:
         assert [model.id for model in listing.client().models.list()] == ["tiny", "large"]
         upstream.models = (7,)  # no names: the last list will do
         assert listing.ask(model="large").status_code == 200
@@ -338,28 +338,25 @@ def test_samples_that_cannot_be_voted_on_as_asked_are_the_requests_fault(upstrea
     assert (impossible.status_code, error_of(impossible)["code"]) == (400, "election_impossible")
 
 
-class Encoder:
-    """Stands for a model of sentence-transformers; `loaded` has the folders that were loaded."""
-
-    loaded: ClassVar[list[str]] = []
-
-    def __init__(self, folder: str, **options: object) -> None:
-        self.loaded.append(folder)
-
-    def encode(self, texts: list[str], **options: object) -> np.ndarray:
-        return np.array([[len(text), text.count(" ") + 1.0] for text in texts])
-
-
 @pytest.fixture
 def encoders(monkeypatch, tmp_path):
+    """The folders that were loaded as models of sentence-transformers."""
+    loaded: list[str] = []
+
+    class Encoder:
+        def __init__(self, folder: str, **options: object) -> None:
+            loaded.append(folder)
+
+        def encode(self, texts: list[str], **options: object) -> np.ndarray:
+            return np.array([[len(text), text.count(" ") + 1.0] for text in texts])
+
     module = ModuleType("sentence_transformers")
     module.SentenceTransformer = Encoder
     monkeypatch.setitem(sys.modules, "sentence_transformers", module)
-    monkeypatch.setattr(Encoder, "loaded", [])
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "modules.json").touch()
     monkeypatch.chdir(tmp_path)
-    return Encoder.loaded
+    return loaded
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,6 @@ T = TypeVar("T")
 #: Parameters that have no meaning for a beam search.
 OF_SAMPLING = frozenset({"temperature", "top_p", "top_k", "min_p", "seed"})
 PATHS = {"chat": CHAT, "completions": COMPLETIONS}
-#: Seconds for which a list of models is used.
-MODELS_KEPT = 60.0
 
 
 class Upstream:
@@ -53,6 +51,9 @@ class Upstream:
 
     `most_choices` is how many choices one call gives, where that is known.
     """
+
+    #: Seconds for which a list of models is used.
+    models_kept = 60.0
 
     def __init__(
         self,
@@ -109,8 +110,8 @@ class Upstream:
         return member if member in listed else listed[0]
 
     async def _list(self, member: str) -> tuple[str, ...]:
-        at, listed = self._listed.get(member, (-MODELS_KEPT, ()))
-        if time.monotonic() - at > MODELS_KEPT:
+        at, listed = self._listed.get(member, (-self.models_kept, ()))
+        if time.monotonic() - at > self.models_kept:
             try:
                 listed = tuple(await self.clients[member].models())
             except UpstreamError:
