@@ -137,7 +137,7 @@ def test_other_names_change_nothing(ballots):
         assert twins == sorted(again.twins)
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(panels, st.sampled_from("abcdef"), st.integers(1, 6))
 def test_listing_a_member_several_times_changes_no_share_of_others_and_no_election(ballots, name, copies):
     once = found(ballots)

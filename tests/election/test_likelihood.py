@@ -162,10 +162,10 @@ def test_a_wrong_leader_is_declared_no_more_often_than_allowed():
     # b is the better one by 0.01: 0.05 less votes, 0.06 more by its own likelihood
     wrong, confidence = 0, 0.9
     for seed in range(30):
-        votes = np.random.default_rng(seed).choice(["a", "b"], size=50, p=[0.525, 0.475])
+        votes = np.random.default_rng(seed).choice(["a", "b"], size=(10, 5), p=[0.525, 0.475])
         electorate = rv.Electorate(["a", "b"], [-1.12, -1.0], similarity="exact", likelihood=1)
-        for vote in votes.tolist():
-            if electorate.add(vote).decided(confidence):
+        for batch in votes.tolist():
+            if electorate.add(batch).decided(confidence):
                 wrong += electorate.result().winner == "a"
                 break
     assert wrong <= (1 - confidence) * 30

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.kernel.plain import word_spans, words
-from tests.kernel.both import each_kernel
+from tests.kernel.both import compiled, each_kernel, needs_compiled
 
 
 def same_words(kernel, text: str, expected: list[str]) -> bool:
@@ -42,14 +42,14 @@ def test_words_are_runs_of_letters_marks_and_digits_in_lower_case(kernel, text, 
     assert [words(span) for span in spans] == [[word] for word in expected]
 
 
-@each_kernel
-def test_every_code_point_is_cut_alike(kernel):
+@needs_compiled
+def test_every_code_point_is_cut_alike():
     for first in range(0, sys.maxunicode + 1, 256):
         if 0xD800 <= first < 0xE000:  # surrogates are no characters
             continue
         points = map(chr, range(first, first + 256))
-        text = " ".join(f"ab{one}cD{one} E{one}{one}! {one}x" for one in points)
-        assert same_words(kernel, text, words(text)), hex(first)
+        text = " ".join(f"a{one}B{one} {one}{one}x" for one in points)
+        assert same_words(compiled, text, words(text)), hex(first)
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
