@@ -13,6 +13,8 @@ import numpy as np
 
 from tests.models.table import Prefix, TableModel
 
+#: In place of the token that a hypothesis was just given, where that does not matter.
+OLD = -1
 #: (score, length with the end) -> what hypotheses compete by
 Worth = Callable[[float, int], float]
 
@@ -58,6 +60,19 @@ def extensions(
         yield Way(tokens, way.logprob + gain, way.score + gain + bend, stops, ends)
 
 
+def stopped(way: Way, score: float) -> Found | Way:
+    """A hypothesis that goes no further is finished, with this score."""
+    return Found(way.tokens, way.logprob, score, way.ends) if way.stops else way
+
+
+def best(pool: list[tuple[float, int, Found | Way]], k: int) -> tuple[list[Found], list[Way], list[int]]:
+    """Of (value, token, hypothesis), the k best: the finished ones, the live ones, and their new tokens."""
+    chosen = sorted(pool, key=lambda triple: -triple[0])[:k]
+    finished = [one for _, _, one in chosen if isinstance(one, Found)]
+    live = [one for _, _, one in chosen if isinstance(one, Way)]
+    return finished, live, [token for _, token, _ in chosen if token != OLD]
+
+
 def beam(
     model: TableModel,
     input: Hashable,
@@ -73,17 +88,12 @@ def beam(
     length = 0
     while live:
         length += 1
-        pool: list[tuple[float, Found | Way]] = [(one.score, one) for one in finished]
+        pool: list[tuple[float, int, Found | Way]] = [(one.score, OLD, one) for one in finished]
         for way in live:
             for longer in extensions(model, input, way, limit, minimum, allowed):
-                pool.append((worth(longer.score, length), longer))
-        pool = sorted(pool, key=lambda pair: -pair[0])[:k]
-        finished = [
-            one if isinstance(one, Found) else Found(one.tokens, one.logprob, value, one.ends)
-            for value, one in pool
-            if isinstance(one, Found) or one.stops
-        ]
-        live = [one for _, one in pool if isinstance(one, Way) and not one.stops]
+                value = worth(longer.score, length)
+                pool.append((value, OLD, stopped(longer, value)))
+        finished, live, _ = best(pool, k)
     return finished
 
 
@@ -103,19 +113,14 @@ def siblings(
     finished: list[Found] = []
     live = [Way((), 0.0, 0.0)]
     while live:
-        pool: list[tuple[float, Found | Way]] = [(one.score, one) for one in finished]
+        pool: list[tuple[float, int, Found | Way]] = [(one.score, OLD, one) for one in finished]
         for way in live:
             family = sorted(extensions(model, input, way, limit), key=lambda one: -one.score)
             for rank, one in enumerate(family):
                 value = one.score - (gamma * rank if way.tokens or at_first else 0.0)
-                pool.append((value, one._replace(score=value) if accumulate else one))
-        pool = sorted(pool, key=lambda pair: -pair[0])[:k]
-        finished = [
-            one if isinstance(one, Found) else Found(one.tokens, one.logprob, one.score, one.ends)
-            for _, one in pool
-            if isinstance(one, Found) or one.stops
-        ]
-        live = [one for _, one in pool if isinstance(one, Way) and not one.stops]
+                counted = one._replace(score=value) if accumulate else one
+                pool.append((value, OLD, stopped(counted, counted.score)))
+        finished, live, _ = best(pool, k)
     return sorted(finished, key=lambda one: -one.score)
 
 
@@ -127,20 +132,14 @@ def groups(model: TableModel, input: Hashable, k: int, limit: int, parts: int, p
     while any(live):
         chosen: Counter[int] = Counter()
         for part in range(parts):
-            pool: list[tuple[float, int, Found | Way]] = [(one.score, -1, one) for one in finished[part]]
+            pool: list[tuple[float, int, Found | Way]] = [(one.score, OLD, one) for one in finished[part]]
             for way in live[part]:
                 for one in extensions(model, input, way, limit):
                     token = end if one.ends else one.tokens[-1]
                     score = one.score - penalty * chosen[token]
-                    pool.append((score, token, one._replace(score=score)))
-            pool = sorted(pool, key=lambda triple: -triple[0])[:size]
-            chosen.update(token for _, token, one in pool if isinstance(one, Way))
-            finished[part] = [
-                one if isinstance(one, Found) else Found(one.tokens, one.logprob, one.score, one.ends)
-                for _, _, one in pool
-                if isinstance(one, Found) or one.stops
-            ]
-            live[part] = [one for _, _, one in pool if isinstance(one, Way) and not one.stops]
+                    pool.append((score, token, stopped(one._replace(score=score), score)))
+            finished[part], live[part], tokens = best(pool, size)
+            chosen.update(tokens)
     return sorted((one for part in finished for one in part), key=lambda one: -one.logprob)
 
 
