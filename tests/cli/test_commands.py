@@ -11,6 +11,7 @@ import warnings
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 import rangevote
 from rangevote.cli import COMMANDS, cli
@@ -40,9 +41,9 @@ def test_the_version_says_which_kernels_count(run):
 def test_click_completes_commands_and_options():
     typed = {"_RANGEVOTE_COMPLETE": "bash_complete", "COMP_WORDS": "rangevote ", "COMP_CWORD": "1"}
     assert rangevote_with(**typed).split() == [f"plain,{name}" for name in sorted(COMMANDS)]
-    typed |= {"COMP_WORDS": "rangevote vote --temp", "COMP_CWORD": "2"}
-    assert rangevote_with(**typed).split() == ["plain,--temperature"]
+    completion = ShellComplete(cli, {}, "rangevote", "_RANGEVOTE_COMPLETE")
     for words, found in (
+        ("--temp", ["--temperature"]),
         ("--similarity ov", ["overlap_1", "overlap_1-4", "overlap_1-4@0.25", "overlap_2"]),
         ("-s ch", ["chrf", "chrf++"]),
         ("--preset b", ["blend"]),
@@ -50,8 +51,8 @@ def test_click_completes_commands_and_options():
         ("--weights im", ["importance"]),
         ("--tokenize w", ["words"]),
     ):
-        typed |= {"COMP_WORDS": f"rangevote vote {words}", "COMP_CWORD": "3"}
-        assert rangevote_with(**typed).split() == [f"plain,{name}" for name in found]
+        *before, last = ["vote", *words.split()]
+        assert [item.value for item in completion.get_completions(before, last)] == found
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_json_holds_the_same(run):
 )
 def test_the_direction_is_as_told(measure):
     rng = np.random.default_rng(0)
-    slate = columns(full(rng, sentences(rng, 40, longest=20)))
+    slate = columns(full(rng, sentences(rng, 20, longest=20)))
     similarity = rv.get_similarity(measure["example"])
     assert similarity.linear == (measure["cost"] == "linear")
     grades = similarity.matrix(slate, slate)
