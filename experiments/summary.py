@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.copies import section as copies_section
 from experiments.findings import BEYOND, PANEL, Findings
 from experiments.judgement import table as table_of_judgements
 from experiments.meaning import section as meaning_section
@@ -32,6 +33,7 @@ def summary(every: Sequence[Findings], results: Path, folder: Path) -> Iterator[
         "judgement": judgement_section,
         "meaning": meaning_section,
         "llm": llm_section,
+        "copies": copies_section,
     }
     for name, make in parts.items():
         path = results / f"{name}.json"

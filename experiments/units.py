@@ -59,14 +59,15 @@ def compare(ballots: Sequence[Ballot], options: Mapping[str, Any]) -> dict[str, 
     return found
 
 
-def read_list(path: Path, most: int) -> list[Ballot]:
-    """Texts, log-probabilities and references; the token ids of some lists are words."""
+def read_list(path: Path, most: int | None = None) -> list[Ballot]:
+    """Texts, log-probabilities, sources and references; the token ids of some lists are words."""
     ballots = []
     for line in gzip.decompress(path.read_bytes()).splitlines()[:most]:
         ballot = json.loads(line)
         listed = ballot.get("hypotheses") or ballot["candidates"]
         candidates = [rv.Hypothesis(one["text"], logprob=one.get("logprob")) for one in listed]
-        ballots.append(Ballot(candidates, references=ballot["references"]))
+        sides = {"source": ballot.get("source"), "references": ballot["references"]}
+        ballots.append(Ballot(candidates, **sides))
     return ballots
 
 
