@@ -181,13 +181,20 @@ class Tuning:
 
     @property
     def kept_default(self) -> bool:
-        """Whether the default is chosen although another setting scores higher on these ballots."""
-        return self.chosen is self.default and self.best.setting != self.default.setting
+        """Whether the default is chosen although another setting scores at least as high on these ballots."""
+        other = self.best.setting != self.default.setting and self.best.gain >= 0
+        return self.chosen is self.default and other
 
     def warnings(self) -> list[str]:
         """Why tuning did not bring what was asked for."""
         warnings = []
-        if self.kept_default:
+        if self.chosen is self.default and self.best.gain < 0:
+            warnings.append(
+                f"no setting scores as high as the default {self.default.name}, so the default is chosen. "
+                f"The best of {len(self.tried)}, {self.best.name}, is {-self.best.gain:.2f} {self.metric} "
+                f"below it. Try other settings."
+            )
+        elif self.kept_default:
             unseen = "" if self.unseen is None else f" and {self.unseen.gain:+.2f} on ballots left out"
             warnings.append(
                 f"no setting beats the default {self.default.name} beyond chance, so the default is chosen. "
