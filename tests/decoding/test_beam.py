@@ -110,9 +110,8 @@ def forced(model, input, one):
 
 
 @pytest.mark.parametrize("method", EVERY, ids=str)
-@pytest.mark.parametrize("limit", [3])
-def test_what_reaches_the_length_limit_is_cut_and_says_so(method, limit):
-    model = TableModel(4, None, seed=3)
+def test_what_reaches_the_length_limit_is_cut_and_says_so(method):
+    model, limit = TableModel(4, None, seed=3), 3
     found = search(model, INPUTS, replace(method, max_new_tokens=limit))
     for listed in found:
         assert all(one.finished == (len(one.tokens) < limit) for one in listed)
@@ -189,18 +188,17 @@ def test_the_text_is_the_models():
 @pytest.mark.parametrize("method", EVERY, ids=str)
 def test_a_model_in_torch_gives_what_the_same_in_numpy_gives(method):
     pytest.importorskip("torch")
-    for limit in (3,):
-        limited = replace(method, max_new_tokens=limit)
-        plain = search(TableModel(7, 4, seed=12), INPUTS, limited, states=True)
-        torch = search(InTorch(7, 4, seed=12), INPUTS, limited, states=True)
-        for ours, theirs in zip(torch, plain, strict=True):
-            assert ranking(ours) == ranking(theirs)
-            assert [one.logprob for one in ours] == pytest.approx([one.logprob for one in theirs], abs=1e-9)
-            for one, other in zip(ours, theirs, strict=True):
-                assert one.state == pytest.approx(other.state, abs=1e-6)
-                for name in ("ranked_by", "weight"):
-                    value, wanted = getattr(one, name), getattr(other, name)
-                    assert value is wanted is None or value == pytest.approx(wanted, abs=1e-5)
+    limited = replace(method, max_new_tokens=3)
+    plain = search(TableModel(7, 4, seed=12), INPUTS, limited, states=True)
+    torch = search(InTorch(7, 4, seed=12), INPUTS, limited, states=True)
+    for ours, theirs in zip(torch, plain, strict=True):
+        assert ranking(ours) == ranking(theirs)
+        assert [one.logprob for one in ours] == pytest.approx([one.logprob for one in theirs], abs=1e-9)
+        for one, other in zip(ours, theirs, strict=True):
+            assert one.state == pytest.approx(other.state, abs=1e-6)
+            for name in ("ranked_by", "weight"):
+                value, wanted = getattr(one, name), getattr(other, name)
+                assert value is wanted is None or value == pytest.approx(wanted, abs=1e-5)
 
 
 def test_sums_are_kept_in_float64_though_the_model_computes_in_float32():
