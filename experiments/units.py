@@ -3,7 +3,7 @@
 Candidates and weights are the same; only the unit differs. The lists of the experiments' own development sets
 are not stored, so the first 500 of the stored lists stand for them.
 
-    make reproduce NAME=units     # writes results/units.json and the table of docs/guides/similarity.md
+    make reproduce NAME=units     # writes results/units.json and the table of docs/reference/similarities.md
 """
 
 from __future__ import annotations
@@ -92,4 +92,4 @@ def main() -> None:
         for label, (path, most, options) in LISTS.items()
     }
     write_json(HERE / "results" / "units.json", data)
-    write_table(table(data), ROOT / "docs" / "guides" / "similarity.md", BEGIN, END)
+    write_table(table(data), ROOT / "docs" / "reference" / "similarities.md", BEGIN, END)

@@ -33,7 +33,9 @@ ROOT = Path(__file__).parents[2]
 #: Files beside docs/ that are part of the site, at the path they have in the repository.
 BESIDE = (
     "CHANGELOG.md",
+    "CITATION.cff",
     "CONTRIBUTING.md",
+    "README.md",
     "SECURITY.md",
     "benchmarks/*.md",
     "benchmarks/results.png",

@@ -35,3 +35,13 @@ def test_links_lead_to_files_and_headings_that_exist(page):
 def test_every_page_is_in_the_navigation():
     listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
     assert {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} <= listed
+
+
+def test_no_page_but_the_reference_is_longer_than_1500_words():
+    long = {name_of(page): len(re.findall(r"\S*\w\S*", page.read_text(encoding="utf-8"))) for page in PAGES}
+    assert {name for name, words in long.items() if words > 1500} <= {
+        "reference/commands.md",
+        "reference/python.md",
+        "reference/service.md",
+        "reference/similarities.md",
+    }

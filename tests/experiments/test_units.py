@@ -14,7 +14,7 @@ from experiments.steps import write_table
 
 def test_the_table_of_the_docs_was_made_from_the_results(tmp_path):
     page = tmp_path / "page.md"
-    docs = ROOT / "docs" / "guides" / "similarity.md"
+    docs = ROOT / "docs" / "reference" / "similarities.md"
     page.write_bytes(docs.read_bytes())
     data = json.loads((HERE / "results" / "units.json").read_bytes())
     assert list(data) == list(LISTS)
