@@ -151,6 +151,7 @@ def test_other_layouts_and_carried_fields_join_too(run, tmp_path):
         (["--shares", "a=1,b=1,z=1"], 2, "it has 'z', which is not a member"),
         (["--shares", "a=1,b=1"], 2, "it has no share for 'c'"),
         (["{0}"], 2, "a.jsonl is given twice"),
+        (["{0}/../a.jsonl"], 2, "a.jsonl is given twice"),
         (["-", "-"], 2, "- is given twice"),
         (["--engine", "ray", "-o", "out"], 2, "--engine ray reads one file"),
         (["-o", "{0}", "--force"], 2, "is one of the inputs"),

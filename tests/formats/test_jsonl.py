@@ -22,7 +22,7 @@ from tests.formats.ballots import ballots as any_ballots
 Entries = Callable[..., list[Entry]]
 Ballots = Callable[..., list[Ballot]]
 
-QUIET = ReadOptions(warn=lambda message: None)
+QUIET, STRICT = ReadOptions(warn=lambda message: None), ReadOptions(strict=True)
 DEEP = 200_000
 
 
@@ -155,6 +155,9 @@ def test_probabilities_over_one_in_sum_are_reported_once() -> None:
     (message,) = messages
     assert message.startswith("candidates: log-probabilities look length-normalised")
     assert "P = 2.23" in message  # e^-0.2 + e^-0.3 + e^-0.4
+    assert "--log-base, or ignore them" in message  # no token ids, so lengths are not known
+    with pytest.raises(DataError, match="--log-base and --length-normalised, or ignore them"):
+        candidates(b'[{"tokens": [1], "logprob": -0.1}, {"tokens": [2], "logprob": -0.1}]', STRICT)
     for role in (b"candidates", b"voters"):
         line = b'{"%s": ' % role + NORMALISED + b', "hypotheses": ["a"]}'
         if role == b"candidates":

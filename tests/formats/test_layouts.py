@@ -59,7 +59,8 @@ def test_responses_of_lm_eval_are_read(ballots: Ballots) -> None:
     [ballot] = ballots(lines(record))
     assert (ballot.id, texts(ballot), list(ballot.references)) == (3, ["41", "42"], ["42"])
     for arguments in ({"gen_args_0": {"arg_0": "Q: ?"}}, [["Q: ?", {"until": []}]], [{"arg_0": "Q: ?"}]):
-        assert ballots(lines(record | {"arguments": arguments}))[0].source == "Q: ?"
+        [ballot] = ballots(lines(record | {"arguments": arguments}), carry=["source=prompt"])
+        assert (ballot.source, ballot.carry) == ("Q: ?", {"prompt": "Q: ?"})
 
 
 def test_one_filter_of_an_lm_eval_log_is_read(ballots: Ballots) -> None:
@@ -366,9 +367,7 @@ def test_messages_of_read_name_the_options_of_python_and_the_line_of_the_caller(
     with pytest.raises(rv.DataError, match="has no 'outs', which field asks for"):
         list(rv.read(path, field="outs"))
     path.write_bytes(lines({"candidates": [{"text": text, "logprob": -0.1} for text in "ab"]}))
-    with pytest.warns(
-        UserWarning, match=r"with log_base and normalisation, or .* score_scale='count'"
-    ) as warned:
+    with pytest.warns(UserWarning, match=r"with log_base, or .* score_scale='count'") as warned:
         list(rv.read(path))
     assert warned[0].filename == __file__
 

@@ -226,7 +226,7 @@ def test_an_empty_input_has_no_format_and_no_entries() -> None:
     [
         (b"just some text\nand more\n", r"input, which begins 'just some text'; .*--per-source N"),
         (b'{\n  "candidates": []\n}\n', r"which begins '\{'; name it with --format.* jq -c \. FILE"),
-        (b"a,b\n1,2\n", "if it is CSV or TSV, name a column with --group-by or --field"),
+        (b"a,b\n1,2\n", "if it is CSV or TSV, name a column with --group-by or --field, or columns"),
         (b"\xff\xfd\xfc\n", "cannot tell the format of input"),
         (b"a,b\rc,d\n", "cannot tell the format of input"),
     ],

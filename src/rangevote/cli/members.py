@@ -97,11 +97,12 @@ def panel_files(
 def _members(paths: Sequence[str]) -> dict[str, str]:
     """Files by the names of their members: that of the file, or, where two would have the same name, as
     given."""
+    real = list(map(os.path.realpath, paths))
+    for path, file in zip(paths, real, strict=True):
+        if real.count(file) > 1:
+            raise UsageError(f"{path} is given twice; a file can be one member of a panel.")
     stems = ["stdin" if path == "-" else stem(path) for path in paths]
     names = stems if len(set(stems)) == len(stems) else paths
-    for name in names:
-        if names.count(name) > 1:
-            raise UsageError(f"{name} is given twice; a file can be one member of a panel.")
     return dict(zip(names, paths, strict=True))
 
 

@@ -205,11 +205,12 @@ def accept(
             continue
         mass = distinct_mass(hypotheses)
         if mass > 1 + MASS_SLACK:
+            counted = all(h.tokens is not None for h in hypotheses)
+            length = " and --length-normalised" if counted else ""
             options.report(
                 f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
                 f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
-                f"say what they are with --log-base and --length-normalised, or ignore them with "
-                f"--score-scale count",
+                f"say what they are with --log-base{length}, or ignore them with --score-scale count",
                 field=name,
                 key=("mass", name),
             )

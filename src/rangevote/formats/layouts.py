@@ -57,6 +57,7 @@ LISTS = (
 TEXTS = (
     *("text", "output", "response", "completion", "generation", "generated_text", "translation_text"),
     *("summary_text", "prediction", "hypothesis", "translation", "answer", "content", "message"),
+    *("summary", "caption"),
 )
 LOGPROBS = ("logprob", "log_prob", "cumulative_logprob", "sum_logprob")
 SOURCES = (
@@ -308,8 +309,9 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
 def unknown_layout(names: Iterable[str]) -> DataError:
     return DataError(
         f"cannot tell where the candidates are among the fields {', '.join(names) or '(none)'}: name a list "
-        f"of them with --field NAME, or, where every record is one sample, what the samples of a ballot "
-        f"share with --group-by NAME, and the text with --text-field NAME"
+        f"of them with --field NAME, columns of one candidate each with --columns 'NAME_*', or, where every "
+        f"record is one sample, what the samples of a ballot share with --group-by NAME, and the text with "
+        f"--text-field NAME"
     )
 
 
@@ -466,7 +468,7 @@ def _shared(record: Record, layout: Layout, options: ReadOptions, key: Any = Non
         "voters": _unpacked(record.get("voters")),
     }
     known = {name: value for name, value in fields.items() if value is not None}
-    return {"fields": known, "carry": carried(record, options)}
+    return {"fields": known, "carry": carried(record, options, known)}
 
 
 def _ballot(
@@ -617,13 +619,14 @@ def _missing(record: Record, path: str, needed_by: str, inside: str = "") -> Dat
     )
 
 
-def carried(record: Any, options: ReadOptions, ballot: Ballot | None = None) -> dict[str, Any]:
-    """The fields that are to be in the result too; null where a record has none, which is reported."""
+def carried(record: Any, options: ReadOptions, known: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are to be in the result too; null where a record has none, which is reported. `known`
+    has the source and the references, which a record may have under another name."""
     record, values = record if isinstance(record, Mapping) else {}, dict[str, Any]()
     for name, path in options.carried.items():
         value = at(record, path)
-        if value is _MISSING and ballot is not None and path in ("source", "references"):
-            value = getattr(ballot, path)
+        if value is _MISSING and path in ("source", "references"):
+            value = known.get(path, _MISSING)
         if value is _MISSING:
             options.report(
                 f"there is no field {path!r} to carry, so it is null.{nearest(path, record)}",
@@ -638,7 +641,8 @@ def with_carry(ballot: Ballot, record: Any, options: ReadOptions) -> Ballot:
     """The ballot with the fields of its record that are to be carried."""
     if not options.carry:
         return ballot
-    return msgspec.structs.replace(ballot, carry=carried(record, options, ballot))
+    known = {"source": ballot.source, "references": ballot.references}
+    return msgspec.structs.replace(ballot, carry=carried(record, options, known))
 
 
 def _unpacked(value: Any) -> Any:

@@ -590,7 +590,7 @@ def detect(stream: Stream, record: Record | None, options: ReadOptions) -> str |
     else:
         hint = (
             "If it is flat text with N lines per source, pass --format mbrs --per-source N; if it is CSV or "
-            "TSV, name a column with --group-by or --field."
+            "TSV, name a column with --group-by or --field, or columns of one candidate each with --columns."
         )
     raise UsageError(
         f"cannot tell the format of {stream.name}, which begins {first[:60].decode('utf-8', 'replace')!r}; "
