@@ -26,7 +26,7 @@ from experiments.voting import profile_facts
 from rangevote.errors import RangevoteError, UsageError
 
 #: Experiments in a module of their own, without settings and steps: minutes, not hours.
-SMALLER = ("judgement", "meaning", "llm", "units", "panels", "samples", "copies")
+SMALLER = ("judgement", "meaning", "llm", "units", "panels", "samples", "copies", "likelihood")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from experiments.copies import section as copies_section
 from experiments.findings import BEYOND, PANEL, Findings
 from experiments.judgement import table as table_of_judgements
+from experiments.likelihood import section as likelihood_section
 from experiments.meaning import section as meaning_section
 from experiments.panel_tables import section as panel_section
 from experiments.samples import section as samples_section
@@ -33,6 +34,7 @@ def summary(every: Sequence[Findings], results: Path, folder: Path) -> Iterator[
         "judgement": judgement_section,
         "meaning": meaning_section,
         "llm": llm_section,
+        "likelihood": likelihood_section,
         "copies": copies_section,
     }
     for name, make in parts.items():

@@ -34,7 +34,13 @@ LISTS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "newstest2014 English-French, beam 4": ("panels/en-fr/newstest2014_1-400.en-fr.k4.jsonl.gz", 400, {}),
     "newstest, beam 10": ("panels/en-fr/newstest2014_1-400.en-fr.k10.jsonl.gz", 400, {}),
     "WMT23 English-German, 12 systems": ("panels/wmt23-en-de.jsonl.gz", 557, {"weights": "count"}),
+    "Multi30k, beam 100, by overlap_2": (
+        *("nbest/test_2016_flickr.en-de.k100.jsonl.gz", 500),
+        {"similarity": "overlap_2"},
+    ),
 }
+#: Texts without spaces between words.
+JAPANESE = "panels/flores-en-ja.jsonl.gz"
 UNITS = ("space", "words")
 SHOWN = {"bleu": "BLEU", "chrf": "chrF"}
 RESAMPLES, SEED = 2000, 1
@@ -59,6 +65,15 @@ def compare(ballots: Sequence[Ballot], options: Mapping[str, Any]) -> dict[str, 
     return found
 
 
+def tied(ballots: Sequence[Ballot]) -> dict[str, int]:
+    """How many ballots give all candidates the same score, by unit."""
+    found = {"ballots": len(ballots)}
+    for unit in UNITS:
+        results = rv.elect_many(ballots, tokenize=unit, weights="count")
+        found[unit] = sum(len(set(result.scores.tolist())) == 1 for result in results)
+    return found
+
+
 def read_list(path: Path, most: int | None = None) -> list[Ballot]:
     """Texts, log-probabilities, sources and references; the token ids of some lists are words."""
     ballots = []
@@ -76,7 +91,7 @@ def table(data: Mapping[str, Any]) -> str:
     for label in SHOWN.values():
         columns += [Column(f"{label}, space"), Column("words - space")]
     rows = []
-    for label, found in data.items():
+    for label, found in data["lists"].items():
         cells = [Cell(str(found["ballots"])), Cell(f"{found['same']:.0%}")]
         for name in SHOWN:
             space, change, (low, high) = (found[name][key] for key in ("space", "words", "interval"))
@@ -87,9 +102,10 @@ def table(data: Mapping[str, Any]) -> str:
 
 def main() -> None:
     folders = Folders.usual()
-    data = {
+    lists = {
         label: compare(read_list(folders.given(*path.split("/", 1)), most), options)
         for label, (path, most, options) in LISTS.items()
     }
+    data = {"lists": lists, "japanese": tied(read_list(folders.given(*JAPANESE.split("/", 1))))}
     write_json(HERE / "results" / "units.json", data)
     write_table(table(data), ROOT / "docs" / "reference" / "similarities.md", BEGIN, END)

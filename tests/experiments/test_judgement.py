@@ -10,7 +10,6 @@ pytest.importorskip("torch")
 pytest.importorskip("scipy")
 
 from experiments.judgement import BEGIN, END, agreement, grades, read_judgements, table, tau
-from experiments.settings import HERE, ROOT
 
 from experiments.steps import write_table
 
@@ -58,14 +57,6 @@ def test_agreement_counts_every_single_judgement(read):
     data = agreement(judged, captions, ["overlap_1", "chrf"])
     assert (data["images"], data["pairs"], data["judgements"]) == (2, 3, 9)
     assert [row["measure"] for row in data["measures"]] == ["overlap_1", "chrf"]
-
-
-def test_the_table_of_the_docs_was_made_from_the_results(tmp_path):
-    page = tmp_path / "page.md"
-    docs = ROOT / "docs" / "reference" / "similarities.md"
-    page.write_bytes(docs.read_bytes())
-    write_table(table(json.loads((HERE / "results" / "judgement.json").read_bytes())), page, BEGIN, END)
-    assert page.read_bytes() == docs.read_bytes()
 
 
 def test_the_table_is_put_between_its_marks_best_first(tmp_path):

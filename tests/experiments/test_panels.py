@@ -130,7 +130,9 @@ def test_every_part_is_recorded_with_what_was_chosen():
 def test_the_numbers_of_the_notes_stand_in_the_tables():
     notes = (HERE / "notes-panels.md").read_text(encoding="utf-8")
     tables = "\n".join(block for block in section(HERE / "results", HERE) if block != notes)
-    numbers = set(re.findall(r"[+-]?\d+\.\d+", notes))
+    ours, earlier, _ = notes.partition("* **Not reproduced**")  # quotes numbers of earlier runs
+    assert earlier
+    numbers = set(re.findall(r"[+-]?\d+\.\d+", ours))
     assert len(numbers) > 20
     assert [
         number for number in numbers if not re.search(rf"(?<![\d.]){re.escape(number)}(?!\d)", tables)

@@ -1,25 +1,11 @@
-"""Words against white space: what is compared, and the table of the docs."""
+"""Words against white space: what is compared."""
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from experiments.settings import HERE, ROOT
-from experiments.units import BEGIN, END, LISTS, compare, table
+from experiments.units import compare, tied
 
 import rangevote as rv
-from experiments.steps import write_table
-
-
-def test_the_table_of_the_docs_was_made_from_the_results(tmp_path):
-    page = tmp_path / "page.md"
-    docs = ROOT / "docs" / "reference" / "similarities.md"
-    page.write_bytes(docs.read_bytes())
-    data = json.loads((HERE / "results" / "units.json").read_bytes())
-    assert list(data) == list(LISTS)
-    write_table(table(data), page, BEGIN, END)
-    assert page.read_bytes() == docs.read_bytes()
 
 
 def test_units_are_compared_on_the_same_candidates():
@@ -29,3 +15,10 @@ def test_units_are_compared_on_the_same_candidates():
     found = compare([ballot], {"similarity": "overlap_1"})
     assert (found["ballots"], found["same"]) == (1, 0.0)
     assert found["chrf"]["space"] + found["chrf"]["words"] == pytest.approx(100)
+
+
+@pytest.mark.filterwarnings("ignore:no voter supports")
+def test_texts_without_spaces_tie_where_words_are_cut_at_white_space():
+    texts = ["\u72ac\u304c\u8d70\u308b", "\u72ac\u304c\u8d70\u3063\u305f", "\u732b"]
+    found = tied([rv.Ballot([rv.Hypothesis(text) for text in texts])])
+    assert found == {"ballots": 1, "space": 1, "words": 0}
