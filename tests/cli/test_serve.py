@@ -182,7 +182,7 @@ PANEL = ("--upstream", "a=http://h/v1", "--upstream", "b=http://h/v1")
         ([*PANEL, "--escalate", "share<2"], "share<1"),
         ([*PANEL, "--escalate", "undecided"], "adaptive"),
         ([*ONE, "--escalate", "share<1"], "needs a panel"),
-        ([*PANEL, "--samples", "1"], "2 members"),
+        ([*PANEL, "--samples", "1"], "number of members of the panel, 2"),
         ([*PANEL, "--shares", "a=1,c=2"], "shares must be"),
         ([*PANEL, "--shares", "agreement", "--similarity", "exact"], "shares must be"),
         ([*ONE, "--engine", "other"], "'other' is not one of"),

@@ -34,12 +34,12 @@ from rangevote.service.upstream import Upstream
 from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.serving import asset_routes
 
-#: Seconds for the errors of answers that a stopping service cuts short.
+#: Seconds in which a stopping service sends errors to the requests that it cuts off.
 LAST_ERRORS = 2.0
-#: Seconds for which the upstream's state is remembered, good or bad.
+#: Seconds for which the result of a readiness check is reused.
 READY_KEPT = 2.0
-#: Seconds after which a thread that counts votes yields to the event loop, several times per request;
-#: Python's default of 5 ms would be felt.
+#: Seconds after which a thread that counts votes yields to the event loop. It does so several times per
+#: request, so Python's default of 5 ms would slow down other requests noticeably.
 SWITCH_INTERVAL = 0.001
 #: Bytes of a request that are parsed in the event loop; longer ones are parsed in a thread.
 SMALL = 32 * 2**10
@@ -83,7 +83,7 @@ def service_app(
     keys: Keys | None = None,
     details: bool = False,
 ) -> ASGIApp:
-    """The application; `details` puts what upstreams write of their failures into the log."""
+    """The application; with `details`, error messages of upstreams are logged."""
     service = Service(source, config, metrics, details)
 
     @asynccontextmanager
@@ -143,7 +143,7 @@ class Service:
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """Whether there would be answers."""
+        """Whether an upstream answers; the result is kept for a moment."""
         at, error = self._ready
         if time.monotonic() - at > READY_KEPT:
             try:
@@ -176,7 +176,7 @@ class Service:
         return json_response(listed[name])
 
     async def answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read a request, elect and reply, all in one place of the queue."""
+        """Read a request, elect and reply; the request holds one slot of the queue all the while."""
         began, state = time.monotonic(), scope["state"]
         with self._queue.enter():
             request, given = await self._read(Request(scope, receive), endpoint)
@@ -194,7 +194,7 @@ class Service:
     async def _read(
         self, http_request: Request, endpoint: Endpoint
     ) -> tuple[CompletionRequest, Mapping[str, Any]]:
-        """The request, and its fields as the client gave them."""
+        """The request, and its fields as the client sent them."""
         try:
             with anyio.fail_after(self._config.limits.body_seconds):
                 content = await http_request.body()
@@ -222,7 +222,7 @@ class Service:
     async def _reply(
         self, request: CompletionRequest, state: Mapping[str, Any], deadline: float, endpoint: Endpoint
     ) -> tuple[str, CompletionRequest, list[ElectionOutcome], list[str | None]]:
-        """Wait for a turn, elect, count and log: what a `Reply` is made of."""
+        """Wait for a turn, elect, count and log; returns what a `Reply` is made of."""
         try:
             with anyio.fail_after(deadline - time.monotonic()):
                 outcomes = await self._elect(request, deadline)
@@ -275,7 +275,7 @@ class Service:
         return error.response()
 
     def _report(self, request_id: str, error: BaseException | None) -> None:
-        """Log a request that got no answer; without an error the client went away."""
+        """Log a request that failed; without an error, the client disconnected."""
         if error is None:
             self._metrics.cancelled.add()
             log_event("cancelled", request=request_id)
@@ -302,14 +302,14 @@ def no_model() -> ApiError:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """A bug; the access log has what it was."""
+    """The response to a bug; the access log has the details."""
     return internal_error().response()
 
 
 async def _unknown_address(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    messages = {404: "there is nothing at this address", 405: "this address does not know that method"}
-    message = messages.get(error.status_code, "the request cannot be answered")
+    messages = {404: "there is no such path", 405: "the path does not support this method"}
+    message = messages.get(error.status_code, "the request cannot be processed")
     response = ApiError(error.status_code, message, code="unknown_address").response()
     response.headers.update(error.headers or {})
     return response
@@ -317,7 +317,7 @@ async def _unknown_address(request: Request, error: Exception) -> Response:
 
 @dataclass
 class KeptElection:
-    """An election that can be looked at; its page is made when somebody does."""
+    """An election whose page can be opened; the page is made when it is first requested."""
 
     client: int
     at: float
@@ -329,14 +329,14 @@ class KeptElection:
 
 class ElectionPages:
     """The election pages of recent answers, mounted at /elections, where a list of them is; in memory, the
-    oldest is dropped first. A client sees those that it asked for."""
+    oldest is dropped first. A client sees only its own."""
 
     def __init__(self, most: int, hosts: Sequence[str]) -> None:
         self._most, self._hosts = most, hosts
         self._kept: OrderedDict[str, KeptElection] = OrderedDict()
 
     def keep(self, id: str, request: CompletionRequest, outcome: ElectionOutcome, client: int) -> str | None:
-        """Keep an election; the address of its page, or None where none is kept."""
+        """Keep an election; returns the address of its page, or None if it is not kept."""
         ballot = outcome.ballot
         size = sum(len(one.text or "") for one in (*ballot.candidates, *(ballot.voters or ())))
         if not self._most or size > LARGEST_KEPT:
@@ -354,7 +354,8 @@ class ElectionPages:
         if not id:
             await Response(self._list(client), headers=LIST_HEADERS)(scope, receive, send)
         elif id not in self._kept or self._kept[id].client != client:
-            error = ApiError(404, "this election is not kept, or not any more", code="election_not_found")
+            message = "there is no such election, or it is no longer kept"
+            error = ApiError(404, message, code="election_not_found")
             await error.response()(scope, receive, send)
         elif not slash:
             await RedirectResponse(f"/elections/{id}/", 307)(scope, receive, send)
@@ -363,7 +364,7 @@ class ElectionPages:
             await self._page(id)(inner, receive, send)
 
     def _list(self, client: int) -> str:
-        """The elections of one client, the last one first, as a page."""
+        """The page that lists one client's elections, the latest first."""
         rows = []
         for id, kept in reversed(self._kept.items()):
             if kept.client != client:

@@ -1,9 +1,9 @@
-"""Replies as OpenAI's clients read them: one completion, or a stream of events that waits for one.
+"""Replies as OpenAI's clients read them: one completion, or a stream of events.
 
-A stream cannot begin before the election. Its headers are held back a moment, so that an early failure has
-its real status; then it is 200 with comments that keep the connection open until the answer is there, and a
-late failure is an event. A client that goes away, or a service that must stop, cancels the work and with it
-every call upstream.
+A stream cannot begin before the election. Its headers are held back for a moment, so that an early failure
+has its real status. Then it is 200, comments keep the connection open until the answer is there, and a late
+failure is an event. When a client disconnects or the service stops, the work and all its upstream calls are
+cancelled.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ STREAM_HEADERS = {
 
 
 def new_id(endpoint: str) -> str:
-    """An id that cannot be guessed."""
+    """A new id, which cannot be guessed."""
     return PREFIXES[endpoint] + secrets.token_hex(16)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Elections as one completion, mostly one; `pages` are the addresses of their pages, where kept."""
+    """The elections of a request, usually one, as a completion; `pages` has the addresses of their pages."""
 
     id: str
     request: CompletionRequest
@@ -69,7 +69,7 @@ class Reply:
         }
 
     def events(self) -> Iterator[bytes]:
-        """The same as a stream: role, content, finish, usage if wanted, and the end."""
+        """The completion as a stream: role, content, finish, usage if requested, and the end."""
         head = self._head(".chunk")
         for index, winner in enumerate(self.winners):
             if self.chat:
@@ -95,7 +95,7 @@ class Reply:
 
     @cached_property
     def winners(self) -> list[Winner]:
-        """All that were elected: of the first prompt, of the next, ..."""
+        """The winners of all elections, in the order of the prompts."""
         logprobs = self.request.body.get("logprobs", False) is not False
         return [
             Winner.of(outcome, index, logprobs)
@@ -120,7 +120,7 @@ class Reply:
         }
 
     def headers(self) -> dict[str, str]:
-        """Of a panel, how many samples were asked of each member, over all prompts, and how many were not."""
+        """Of a panel: how many samples each member was asked for, over all prompts; how many were saved."""
         asked: Counter[str] = Counter()
         for outcome in self.outcomes:
             asked.update(outcome.members)
@@ -131,7 +131,7 @@ class Reply:
         return {"x-rangevote-members": members, "x-rangevote-saved": str(saved)}
 
     def elections(self) -> dict[str, Any]:
-        """The object `rangevote` of a reply; of several prompts that of the first, with all in a list."""
+        """The object `rangevote` of a reply; for several prompts that of the first, and a list of all."""
         listed = [self._election(*both) for both in zip(self.outcomes, self.pages, strict=True)]
         return listed[0] if len(listed) == 1 else {**listed[0], "elections": listed}
 
@@ -158,10 +158,10 @@ class Reply:
 
 
 class Winner(NamedTuple):
-    """One that was elected, as the model's server sent it; or the leader of an election without a winner.
+    """A winner as the model's server sent it, or the leader of an election without a winner.
 
-    `message` is what a chat answers: an answer, tool calls, or a refusal where every sample is one or nobody
-    is elected. `reasoning` is what the model wrote to itself before.
+    `message` is the chat message: an answer, tool calls, or a refusal if every sample is one or nobody is
+    elected. `reasoning` is the model's reasoning before it.
     """
 
     text: str
@@ -172,7 +172,7 @@ class Winner(NamedTuple):
 
     @property
     def continuation(self) -> dict[str, Any]:
-        """What a completion answers."""
+        """The content of a choice in a plain completion."""
         return {"text": self.text, **self.reasoning}
 
     @classmethod
@@ -182,7 +182,7 @@ class Winner(NamedTuple):
         if result.no_winner:
             refusal = f"No answer has enough support: {result.no_winner}."
             return cls("", reason, {"refusal": refusal}, {}, None)
-        if result.merged is not None and result.merged.text is not None:  # which has no reasoning of its own
+        if result.merged is not None and result.merged.text is not None:  # merged texts have no reasoning
             return cls(result.merged.text, "stop", {"content": result.merged.text}, {}, None)
         raw, text = choice.raw, str(result.candidates.content(index))
         assert raw is not None
@@ -196,7 +196,7 @@ class Winner(NamedTuple):
 
 
 def event(data: Any) -> bytes:
-    """One event of a stream, in ASCII: some clients end lines at more characters than the standard does."""
+    """One event of a stream, in ASCII: some clients end lines at other characters too."""
     return b"data: " + json.dumps(data, separators=(",", ":")).encode() + b"\n\n"
 
 
@@ -207,9 +207,9 @@ def _choice(
 
 
 class ElectionResponse(Response):
-    """The response to one request, whose work is still to be done.
+    """A response that does the work of its request when it is called.
 
-    `report` is called with the error that becomes the answer, or with None if the client went away.
+    `report` is called with the error that becomes the response, or with None if the client disconnected.
     """
 
     def __init__(
@@ -232,7 +232,7 @@ class ElectionResponse(Response):
                 await self._answer(task, scope, receive, send)
             else:
                 self._report(None)
-        except asyncio.CancelledError:  # the service stops, and no longer waits for this response
+        except asyncio.CancelledError:  # the service stops and no longer waits for this response
             error = ApiError(503, "the service is stopping; try again", code="stopping", retry_after=1)
             self._report(error)
             await self._fail(error, scope, receive, send)
@@ -242,11 +242,11 @@ class ElectionResponse(Response):
             await asyncio.gather(task, gone, return_exceptions=True)
 
     async def _wait(self, task: asyncio.Task[Reply], gone: asyncio.Task[None], send: Send) -> bool:
-        """Until the work is done (True) or the client has gone, with comments in a stream."""
+        """Wait until the work is done (True) or the client disconnects (False); a stream sends comments."""
         pause = self._limits.hold if self._stream else None
         while True:
             done, _ = await asyncio.wait({task, gone}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-            if gone in done:  # even if there is an answer: nobody would read it
+            if gone in done:  # even if the answer is there: nobody would read it
                 return False
             if task in done:
                 return True
@@ -280,7 +280,7 @@ class ElectionResponse(Response):
         await send({"type": "http.response.start", "status": 200, "headers": headers})
 
     async def _fail(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
-        """The error as an answer, or as the last event of a stream that has begun."""
+        """Send the error as the response, or as the last event of a stream that has begun."""
         if self._begun:
             await send({"type": "http.response.body", "body": event(error.body()), "more_body": False})
         else:

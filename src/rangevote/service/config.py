@@ -1,4 +1,4 @@
-"""Options of a request, limits, and the configuration of a service: docs/reference/service.md has a file."""
+"""Request options, limits and the configuration file; docs/reference/service.md has an example."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
 from rangevote.similarity.base import Measure
 
-#: What a profile may be called: its name is part of a path.
+#: Names of profiles, which are part of a path.
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 #: Parts of paths that cannot be profiles.
 RESERVED = frozenset({"chat", "completions", "models", "responses"})
@@ -38,11 +38,11 @@ Short = Annotated[str, Meta(max_length=100)]
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Sizes, numbers and seconds; each can be set in the table `limits` of the configuration.
 
-    `orders` of n-grams, over all parts of a measure, take memory each; `pairwise_chars` are the characters of
-    all samples where every pair of them is compared. `in_flight` elections are under way at a time, `queue`
-    more wait, the rest is turned away. `workers` are threads that count votes. `hold` is how long a stream
-    waits for a real status before it begins, `keep_alive` its pause between comments that keep the connection
-    open, `drain` how long a stopping service finishes what it has.
+    `orders` is how many n-gram orders the parts of a measure may have in all, since each takes memory.
+    `pairwise_chars` limits the characters of all samples if every pair is compared. `in_flight` elections run
+    at a time, `queue` more requests wait, and others get a 503. `workers` threads count votes. `hold` is how
+    long a stream waits for a real status before it begins, `keep_alive` the pause between the comments that
+    keep it open, and `drain` how long a stopping service may take to finish running requests.
     """
 
     body_bytes: Positive = 8 * 2**20
@@ -71,14 +71,14 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RequestOptions(msgspec.Struct, frozen=True):
-    """How many samples, who stands and votes, and how the votes are counted.
+    """How many samples are drawn, which of them stand and vote, and how the votes are counted.
 
-    `candidates`: how many of the samples (the first ones) stand for election, by default all, or 16 where
-    sampling is adaptive and texts are compared; with vLLM also the search that finds them, and then `voters`
-    are "samples" or "candidates". `adaptive`: ask for samples in rounds, until the winner is this certain, or
-    certainly at most `within` below the best. `escalate`: ask the members of a panel in order, the next one
-    where those so far do not agree, as "share<1". `min_votes` usable samples are needed for an answer.
-    `election` are options of `elect`: those that `SCHEMA` lets clients set.
+    `candidates`: how many samples (the first ones) stand for election; by default all, or 16 if sampling is
+    adaptive and texts are compared. With vLLM it may also be a search, and then `voters` are "samples" or
+    "candidates". `adaptive`: draw samples in rounds until the winner is this certain, or certainly at most
+    `within` below the best. `escalate`: ask the members of a panel in order, the next one only if those so
+    far do not agree, for example "share<1". `min_votes` usable samples are needed for an answer. `election`
+    has the options of `elect` that `SCHEMA` lets clients set.
     """
 
     samples: Positive = 16
@@ -92,7 +92,7 @@ class RequestOptions(msgspec.Struct, frozen=True):
     election: dict[str, Any] = {}
 
     def changed(self, given: Mapping[str, Any]) -> RequestOptions:
-        """With these options instead; each is checked."""
+        """A copy with these options, which are checked."""
         own, election = msgspec.structs.asdict(self), dict[str, Any]()
         for name, value in given.items():
             if value is None:
@@ -118,11 +118,11 @@ class RequestOptions(msgspec.Struct, frozen=True):
         return changed
 
     def settings(self, winners: int) -> Settings:
-        """The election of so many winners; several are chosen to represent different voters."""
+        """The settings for so many winners; several are elected to represent different voters."""
         options = dict(self.election)
         if winners > 1 and options.get("rule", "range") == "range":
             options["rule"] = "reweighted"
-        if not options.keys().isdisjoint(("shares", "schema")):  # which have no hash
+        if not options.keys().isdisjoint(("shares", "schema")):  # these are not hashable
             settings = Settings(**options, winners=winners)
         else:
             settings = _settings(tuple(sorted(options.items())), winners)
@@ -142,19 +142,19 @@ OWN_OPTIONS = dict.fromkeys(name for name in RequestOptions.__struct_fields__ if
 
 
 class Alias(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A name that clients use for a model, and perhaps a profile."""
+    """A name that clients can use for a model, with or without a profile."""
 
     model: str
     profile: str | None = None
 
 
 class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an operator sets, in the file of `--config` or by an option of the command with the same name.
+    """Options of the operator, in the file of `--config` or as options of the command with the same names.
 
-    `upstream` is the server to sample from; several, by name, are the `upstreams` of a panel, whose model is
-    called `panel`. `source` is the kind of server, as of `rangevote generate --engine`. Clients may ask for
-    `allow_models`, none: those that the upstream lists, and name pictures on `allow_image_hosts`. `forward`
-    are parameters that go to the server beside those that the service knows.
+    `upstream` is the server to sample from; `upstreams` are several by name, a panel that clients address as
+    the model `panel`. `source` is the kind of server, as in `rangevote generate --engine`. Clients may use
+    `allow_models` (empty: all that the upstream lists) and pictures on `allow_image_hosts`. `forward` names
+    further parameters that go to the server.
     """
 
     upstream: str = ""
@@ -170,14 +170,14 @@ class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class ConfigFile(OperatorOptions, frozen=True):
-    """The file of `--config`, whose profiles may be in files beside it."""
+    """The file of `--config`; a profile in it may name another file."""
 
     options: dict[str, Any] = {}
     profiles: dict[str, dict[str, Any]] = {}
 
 
 class ServiceConfig(OperatorOptions, frozen=True, dict=True):
-    """All that a service is started with; `hosts` are names of this machine that clients use."""
+    """The whole configuration of a service; `hosts` are names of this machine that clients use."""
 
     options: RequestOptions = RequestOptions()
     profiles: dict[str, RequestOptions] = {}
@@ -200,7 +200,7 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
             self.check(options)
 
     def check(self, options: RequestOptions, *, client: bool = False) -> None:
-        """Refuse options that no request could be answered by; of a `client` also models of its own."""
+        """Refuse options that could not be carried out; a `client` must not choose models either."""
         limits, measure = self.limits, options.settings(1).measure
         if options.samples > limits.samples:
             raise UsageError(
@@ -211,7 +211,7 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
                 f"min_votes must be at most samples, {options.samples}, got {options.min_votes}."
             )
         if (orders := sum(len(part.orders) for _, part in measure.parts())) > limits.orders:
-            raise UsageError(  # they take memory, however long the samples are
+            raise UsageError(  # each takes memory, however short the samples are
                 f"similarity {measure.name} counts n-grams of {orders} orders; {limits.orders} are allowed "
                 f"(limits.orders)."
             )
@@ -225,24 +225,24 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
             self._check_members(options)
 
     def _check_search(self, options: RequestOptions) -> None:
-        """Whether the server has such candidates and voters: few servers search."""
+        """Check that the server can find such candidates: few servers search."""
         if not isinstance(options.candidates, str):
             if options.voters == "candidates":
-                raise UsageError("voters are samples where the candidates are.")
+                raise UsageError("voters='candidates' needs a search as candidates, such as 'beam:10'.")
             return
         search = get_search(options.candidates)
         if Beam not in DIALECTS[self.source].searches or search != Beam(search.size):
             raise UsageError(
-                f"candidates of a server are samples, so a number of them, or 'beam:10' of a vLLM server "
+                f"candidates must be a number of samples, or a search such as 'beam:10' of a vLLM server "
                 f"(--engine vllm); got {options.candidates!r}."
             )
 
     def _check_members(self, options: RequestOptions) -> None:
-        """Whether all members of the panel can be asked, and only members have shares."""
+        """Check that there is a sample for every member of the panel, and that only members have shares."""
         if options.samples < len(self.upstreams):
             raise UsageError(
-                f"{options.samples} samples are fewer than the {len(self.upstreams)} members of the panel, "
-                f"of which each is asked for one at least."
+                f"samples must be at least the number of members of the panel, {len(self.upstreams)}; got "
+                f"{options.samples}."
             )
         shares = options.election.get("shares", {})
         if isinstance(shares, str) or not shares.keys() <= self.upstreams.keys():
@@ -253,7 +253,7 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
             )
 
     def _check_models(self, measure: Measure) -> None:
-        """Whether the operator named every model that a measure would load: clients cannot."""
+        """Check that the operator named every model that a measure would load."""
         for name in models_of(measure) - self.named_models:
             allowed = ", ".join(sorted(self.named_models)) or "none"
             raise UsageError(
@@ -262,9 +262,9 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
             )
 
     def check_key(self, asked: Mapping[str, Any]) -> None:
-        """Whether the operator wrote a measure just like that, if it has a key that clients may not name.
+        """Check that the operator wrote the same measure, if it has a key that clients may not choose.
 
-        A key stands behind a colon, however the name before it is spelled.
+        The key follows a colon, however the name before it is spelled.
         """
         similarity = asked.get("similarity")
         unsafe = [key for key in UNSAFE if f":{key}" in str(similarity)]
@@ -283,7 +283,7 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
 
 
 def models_of(measure: Measure) -> frozenset[str]:
-    """The parts of a measure that load a model.
+    """The names of a measure's parts that load a model.
 
     >>> from rangevote.similarity import get_similarity
     >>> sorted(models_of(get_similarity("0.5*overlap_2+0.50*embedding:x")))
@@ -294,7 +294,7 @@ def models_of(measure: Measure) -> frozenset[str]:
 
 
 def read_config(path: str) -> ConfigFile:
-    """A configuration file; its keys and their types are checked."""
+    """Read a configuration file and check its keys and their types."""
     tables = read_toml(Path(path))
     try:
         for name in tables:
@@ -314,11 +314,13 @@ def read_config(path: str) -> ConfigFile:
 
 
 def profile_options(path: str) -> dict[str, Any]:
-    """The options in a profile: `[election]` as of `rangevote tune`, `[sampling]` for the service alone."""
+    """The options in a profile: `[election]`, as `rangevote tune` writes it, and `[sampling]`."""
     election = {name: value for name, value in read_profile(path).items() if SCHEMA[name].client}
     sampling = read_toml(Path(path)).get("sampling", {})
     if not isinstance(sampling, Mapping):
-        raise DataError("must be a table, as [sampling] with samples = 16.", field="sampling", where=path)
+        raise DataError(
+            "must be a table, for example [sampling] with samples = 16.", field="sampling", where=path
+        )
     try:
         RequestOptions().changed({**election, **sampling})
     except RangevoteError as error:

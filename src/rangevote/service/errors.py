@@ -2,7 +2,7 @@
 
     {"error": {"message": "...", "type": "...", "param": "..." or null, "code": "..."}}
 
-Messages are fixed: nothing of an upstream's answer, no path and no traceback is in them.
+Messages are fixed texts: they never contain an upstream's answer, a path or a traceback.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ TYPES = {
     503: "overloaded_error",
     504: "timeout_error",
 }
-#: Answers to requests that were not read to their end: the connection cannot be used again.
+#: Statuses of requests that were not read to their end: their connection cannot be reused.
 CLOSING = frozenset({408, 413, 431})
-#: Statuses of an upstream that the client caused, by its values or their length.
+#: Statuses of an upstream for errors that the client caused.
 CLIENT_CAUSED = frozenset({400, 404, 413, 415, 422})
-#: OpenAI's code for a prompt that is too long; llama.cpp has a type of its own for it.
+#: OpenAI's code for a prompt that is too long, and llama.cpp's own error type for it.
 CONTEXT, LLAMA_CONTEXT = "context_length_exceeded", "exceed_context_size_error"
-#: Codes of an upstream's errors that clients know and act on; its words stay inside.
+#: Error codes of an upstream that clients act on, with our messages; the upstream's own are not shown.
 PASSED_ON = {
     CONTEXT: "the prompt and the answer are longer than the model's context",
     "string_above_max_length": "a text is longer than the model's server allows",
     "invalid_prompt": "the model's server refused the prompt",
     "content_filter": "the model's server refused the prompt for its content",
     "content_policy_violation": "the model's server refused the prompt for its content",
-    "rate_limit_exceeded": "the model's server is asked too often",
+    "rate_limit_exceeded": "the rate limit of the model's server is exceeded",
     "insufficient_quota": "the service has used up its quota at the model's server",
 }
 
 
 class ApiError(Exception):
-    """Why a request has no answer; `note` is for the log alone."""
+    """Why a request failed; `note` is only for the log."""
 
     def __init__(
         self,
@@ -88,12 +88,14 @@ def json_response(body: Any, status: int = 200, headers: dict[str, str] | None =
 
 
 def invalid(param: str, message: str, code: str = "invalid_value") -> ApiError:
-    """A parameter that is refused; the message begins with its name."""
+    """The error for a parameter; the message begins with its name."""
     return ApiError(400, f"{param} {message}", code=code, param=param)
 
 
 def internal_error() -> ApiError:
-    return ApiError(500, "the service failed; the request id names it in the log", code="internal_error")
+    return ApiError(
+        500, "the service failed; the log has details under the request id", code="internal_error"
+    )
 
 
 def timeout() -> ApiError:
@@ -103,14 +105,14 @@ def timeout() -> ApiError:
 def upstream_failure(error: UpstreamError) -> ApiError:
     """What an upstream's failure means for the client.
 
-    Its 401 and 403 are 502 here: the service's own key is wrong, not the client's.
+    A 401 or 403 becomes 502, since the service's own key is wrong, not the client's.
     """
     if error.kind == "timeout":
         answer = timeout()
     elif error.kind == "rate":
         answer = ApiError(
             429,
-            "the model's server is asked too often",
+            "the model's server is busy or its rate limit is exceeded",
             code="upstream_rate",
             retry_after=error.retry_after or 1,
         )
@@ -128,10 +130,10 @@ def upstream_failure(error: UpstreamError) -> ApiError:
 
 
 def _upstream_code(detail: str) -> str | None:
-    """The `code` of an error as OpenAI writes it."""
+    """The `code` of an error in OpenAI's shape."""
     try:
         error = parse(detail.encode())["error"]
         code = CONTEXT if error.get("type") == LLAMA_CONTEXT else error["code"]
-    except (DataError, KeyError, TypeError, AttributeError):  # not all errors are of this shape
+    except (DataError, KeyError, TypeError, AttributeError):  # not all errors have this shape
         return None
     return code if isinstance(code, str) else None

@@ -1,4 +1,4 @@
-"""Numbers about the service, in Prometheus' text format. Labels come only from fixed sets."""
+"""Metrics of the service in Prometheus' text format. Values of labels come only from fixed sets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Counter:
 
 
 class Histogram:
-    """How long something took."""
+    """A distribution of durations."""
 
     def __init__(self, name: str, help: str) -> None:
         self.name, self.help = name, help
@@ -56,7 +56,7 @@ class Histogram:
 
 
 class Gauge:
-    """A number that goes up and down; `ask` gives it."""
+    """A number that goes up and down; `ask` returns it."""
 
     def __init__(self, name: str, help: str, ask: Callable[[], float]) -> None:
         self.name, self.help, self._ask = name, help, ask
@@ -69,15 +69,15 @@ class Gauge:
 class Metrics:
     def __init__(self) -> None:
         self.requests = Counter("rangevote_requests_total", "Requests answered.", ("route", "status"))
-        self.cancelled = Counter("rangevote_cancelled_total", "Requests whose client went away.")
+        self.cancelled = Counter("rangevote_cancelled_total", "Requests whose client disconnected.")
         self.elections = Counter("rangevote_elections_total", "Elections held.")
         self.modes = Counter("rangevote_winner_is_mode_total", "Elections won by the most frequent text.")
         self.samples = Counter("rangevote_samples_total", "Samples, by what became of them.", ("outcome",))
-        self.saved = Counter("rangevote_samples_saved_total", "Samples that need not be drawn.")
+        self.saved = Counter("rangevote_samples_saved_total", "Samples that did not have to be drawn.")
         self.members = Counter(
             "rangevote_members_total", "Elections, by member of the panel.", ("member", "outcome")
         )
-        self.tokens = Counter("rangevote_tokens_total", "Tokens used, over all samples.", ("kind",))
+        self.tokens = Counter("rangevote_tokens_total", "Tokens used by all samples.", ("kind",))
         self.election_seconds = Histogram("rangevote_election_seconds", "Time of counting votes.")
         self.upstream_seconds = Histogram("rangevote_upstream_seconds", "Time of one round of sampling.")
         self._gauges: list[Gauge] = []

@@ -1,4 +1,4 @@
-"""What every request passes: an id, the access log, a count, the guard, the keys, and the queue."""
+"""What every request passes through: request id, access log, metrics, guard, keys and queue."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ CODES = {
 }
 #: The one path that needs no key.
 OPEN = "/healthz"
-#: Pages for a browser, which asks its user for the key as a password.
+#: Pages for browsers, which send the key as a password.
 PAGES = ("/elections/", "/static/", "/favicon.ico")
 #: First parts of paths, and their names in metrics and logs; all others are "other".
 ROUTES = ("healthz", "readyz", "metrics", "elections", "static")
-#: Logged where a client went away before there was an answer; it is never sent.
+#: Logged when a client disconnects before it gets a response; never sent.
 GONE = 499
 #: Characters of one value in the log.
 LONGEST = 500
@@ -51,12 +51,12 @@ logger = logging.getLogger("rangevote.service")
 
 
 def log_event(event: str, **fields: Any) -> None:
-    """Log what happened; prompts, answers and keys are never among the fields."""
+    """Log an event; its fields never contain prompts, answers or keys."""
     logger.info(event, extra={"fields": fields})
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line, in ASCII, so that no value can forge a line."""
+    """One JSON object per line, in ASCII, so that no value can forge a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds")
@@ -83,7 +83,7 @@ def log_to(handler: logging.Handler) -> Iterator[None]:
 
 
 class AccessLog:
-    """The outermost layer: every request has an id, a line in the log, a count, and always an answer."""
+    """The outermost layer: gives every request an id, a line in the log, a count, and always a response."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
@@ -126,7 +126,7 @@ class AccessLog:
 
 
 def log_failure(request: str, error: BaseException) -> None:
-    """A bug, by its file and line: enough to find it, and nothing of what a client sent."""
+    """Log a bug by its file and line, without anything that a client sent."""
     trace, where = error.__traceback__, ""
     while trace is not None:
         where = f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}"
@@ -135,7 +135,7 @@ def log_failure(request: str, error: BaseException) -> None:
 
 
 def route_of(path: str) -> str:
-    """The name of a path; one of a fixed set, whatever clients ask for.
+    """The name of a path in metrics and logs: one of a fixed set, whatever clients request.
 
     >>> route_of("/v1/careful/chat/completions"), route_of("/v1/models"), route_of("/wp-admin")
     ('chat', 'models', 'other')
@@ -149,7 +149,7 @@ def route_of(path: str) -> str:
 
 
 class Keys:
-    """The keys of clients, kept as digests; without any the service is open to whoever reaches it."""
+    """The keys of clients, kept as digests; without keys the service is open to everyone who can reach it."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         self._digests = [hashlib.sha256(key.encode()).digest() for key in keys]
@@ -179,7 +179,7 @@ class Keys:
 
 
 def read_keys(text: str, where: str) -> list[str]:
-    """Keys, one a line or with commas between; lines that begin with # are left out."""
+    """Read keys, separated by line ends or commas; lines that begin with # are ignored."""
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     keys = [key.strip() for line in lines for key in line.split(",") if key.strip()]
     if not keys:
@@ -195,14 +195,14 @@ def read_keys(text: str, where: str) -> list[str]:
 
 
 class Auth(Guard):
-    """The guard of all our applications, and a key for every path but one; errors are in OpenAI's shape."""
+    """The guard of all our applications, with keys for all paths but one and errors in OpenAI's shape."""
 
     def __init__(self, app: ASGIApp, keys: Keys, *, hosts: Sequence[str], max_body: int) -> None:
         super().__init__(app, hosts=hosts, max_body=max_body)
         self._keys = keys
 
     def _check(self, scope: Scope) -> None:
-        if scope["path"] == OPEN:  # monitoring asks for it under any host name
+        if scope["path"] == OPEN:  # monitoring requests it under any host name
             return
         values = [value for name, value in scope["headers"] if name == b"authorization"]
         client = self._keys.client(values[0] if len(values) == 1 else b"")
@@ -224,7 +224,7 @@ class Auth(Guard):
 
 
 class Queue:
-    """So many elections at a time, so many requests waiting, and a 503 for the others."""
+    """Limits how many elections run and how many requests wait; others get a 503."""
 
     def __init__(self, limits: Limits) -> None:
         self._most = limits.in_flight + limits.queue
@@ -233,12 +233,12 @@ class Queue:
 
     @property
     def waiting(self) -> int:
-        """Requests that are read or wait for their turn."""
+        """Requests that are being read or wait for their turn."""
         return self.present - self.running
 
     @contextmanager
     def enter(self) -> Iterator[None]:
-        """Join the queue, before the request's body is read: so memory is limited."""
+        """Join the queue. Requests do so before their body is read, which limits memory."""
         if self.present >= self._most:
             raise ApiError(503, "the service is busy; try again", code="overloaded", retry_after=1)
         self.present += 1
@@ -249,7 +249,7 @@ class Queue:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait to be one of the elections under way."""
+        """Wait until another election may run."""
         async with self._turns:
             self.running += 1
             try:

@@ -1,8 +1,8 @@
-"""A request, read and checked: what goes to the model's server, and how the answer is elected.
+"""Read and check requests: what goes to the model's server, and how the answer is elected.
 
-`ChatBody` and `PromptBody` declare the parameters that are passed on; the operator can add names by `forward`
-in the configuration. All others are refused, since servers and gateways have parameters that load files, name
-other hosts or run code.
+`ChatBody` and `PromptBody` declare the parameters that are passed on; the operator can add names with
+`forward` in the configuration. All others are refused, since servers and gateways have parameters that load
+files, name other hosts or run code.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ Whole = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 NotNegative = Annotated[float, Meta(ge=0)]
 Stop = str | Annotated[list[str], Meta(min_length=1, max_length=16)]
 
-#: Names by which requests have been made to send keys elsewhere; refused anywhere in a request.
+#: Names that have been used to send keys to other hosts; refused anywhere in a request.
 FORBIDDEN = frozenset({"api_base", "base_url", "extra_headers", "extra_body", "extra_query", "api_key"})
-#: Bytes of a schema that merged JSON is checked by, and what in it can make the check take without end.
+#: The longest schema, in bytes, that merged JSON is checked by, and keywords that can make the check endless.
 LONGEST_SCHEMA = 2**16
 UNBOUNDED = re.compile(rb'"(\$ref|\$dynamicRef|\$recursiveRef|pattern|patternProperties)"')
 #: The start of a picture that is part of the request.
 PICTURES = tuple(f"data:image/{kind};base64," for kind in ("png", "jpeg", "webp", "gif"))
 #: Parameters that an election cannot support, and what to do instead.
 UNSUPPORTED = {
-    "best_of": "is what an election does: say how many samples with rangevote.samples",
-    "use_beam_search": 'is rangevote.candidates = "beam:10" here, of a vLLM server',
-    "audio": "is not supported: sounds cannot be voted on",
+    "best_of": "is not supported: the election selects; set the number of samples with rangevote.samples",
+    "use_beam_search": 'is not supported: with a vLLM server, use rangevote.candidates = "beam:10"',
+    "audio": "is not supported: audio cannot be voted on",
     "previous_response_id": "is not supported: the service keeps no conversations; send the whole input",
     "conversation": "is not supported: the service keeps no conversations; send the whole input",
     "background": "is not supported; use stream",
@@ -134,8 +134,8 @@ class PromptBody(CommonBody):
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """One request. `body` goes to the model, without the number of samples; `name` is what the client calls
-    the model. Of several `prompts` each is an election of its own."""
+    """One request. `body` goes to the model, without the number of samples; `name` is the client's name for
+    the model. Each of several `prompts` has its own election."""
 
     endpoint: Endpoint
     name: str
@@ -147,7 +147,7 @@ class CompletionRequest:
     prompts: tuple[Prompt, ...] = ()
 
     def each(self) -> list[CompletionRequest]:
-        """The requests for one election each."""
+        """One request for each election."""
         several = [replace(self, body={**self.body, "prompt": one}, prompts=()) for one in self.prompts]
         return several or [self]
 
@@ -158,7 +158,7 @@ class CompletionRequest:
 
     @property
     def question(self) -> str:
-        """What was asked, as far as it is text: the last message, or the prompt."""
+        """The text of the last message, or the prompt."""
         if self.endpoint == "completions":
             return str(self.body["prompt"])
         content = self.body["messages"][-1].get("content")
@@ -251,7 +251,7 @@ def asks_for_json(body: Mapping[str, Any]) -> bool:
 
 
 def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The schema that merged JSON must fit; None if a client could make its check take without end."""
+    """The schema that merged JSON must fit; None if there is none or its check could be endless."""
     wanted = body.get("response_format", {}).get("json_schema")
     schema = wanted.get("schema") if isinstance(wanted, Mapping) else None
     if not isinstance(schema, Mapping) or find_spec("jsonschema") is None:
@@ -264,7 +264,7 @@ def _options(asked: Mapping[str, Any], profile: str | None, config: ServiceConfi
     if profile is not None and profile not in config.profiles:
         raise ApiError(404, "there is no such profile", code="profile_not_found")
     options = config.options if profile is None else config.profiles[profile]
-    if not asked:  # the operator's own, which were checked at the start
+    if not asked:  # the operator's own options were checked at the start
         return options
     try:
         config.check_key(asked)
@@ -309,7 +309,7 @@ def _check_number(number: int, most: int, what: str, param: str) -> None:
 
 
 def _check_picture(url: str, path: str, config: ServiceConfig) -> None:
-    """A picture in the request, or an address that the model's server may fetch; the service never does."""
+    """Allow pictures in the request, and allowed hosts from which the model's server may fetch them."""
     if url.startswith(PICTURES):
         return
     try:

@@ -1,7 +1,7 @@
-"""OpenAI's Responses API on top of chat: requests become those of a chat, and its answer a response.
+"""OpenAI's Responses API on top of chat: requests become chat requests, and chat answers responses.
 
-Texts, pictures, tools of the user's own (functions) and streaming; the service keeps no conversations and has
-no tools of its own, so what needs them is refused.
+Texts, pictures, functions of the client and streaming are supported. The service keeps no conversations and
+has no tools of its own, so requests that need them are refused.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from typing import Any
 from rangevote.service.chat_api import Reply
 from rangevote.service.errors import invalid
 
-#: Fields that chat has by another name.
+#: Fields with another name in chat.
 RENAMED = {"max_output_tokens": "max_completion_tokens"}
-#: Fields that are read here, or that mean nothing to a service without a memory.
+#: Fields that are read here, or that have no meaning for a service that keeps no conversations.
 READ = frozenset({"input", "instructions", "tools", "tool_choice", "text", "reasoning", *RENAMED})
 READ |= {"store", "include", "truncation"}
-#: Kinds of text in messages, those of the model's own answers among them.
+#: Types of text in messages, including the model's own answers.
 TEXTS = ("input_text", "output_text", "text")
 
 
 def chat_fields(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a request as those of a chat; an `ApiError` names the parameter that is wrong."""
+    """The fields of the chat request; an `ApiError` names a wrong parameter."""
     if "messages" in given:
-        raise invalid("messages", "does not belong to responses; write input", "unsupported_parameter")
+        raise invalid("messages", "is not a parameter of responses; use input", "unsupported_parameter")
     chat = {RENAMED.get(name, name): value for name, value in given.items() if name not in READ - {*RENAMED}}
     chat["messages"] = _messages(given)
     if tools := given.get("tools"):
@@ -51,7 +51,7 @@ def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:
     for i, item in enumerate(_listed(asked, "input")):
         message = _message(item, f"input[{i}]")
         last = messages[-1] if messages else {}
-        if "tool_calls" in message and "tool_calls" in last:  # calls of one turn belong to one message
+        if "tool_calls" in message and "tool_calls" in last:  # the calls of a turn are one message
             last["tool_calls"] += message["tool_calls"]
         elif message:
             messages.append(message)
@@ -59,7 +59,7 @@ def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _message(item: Mapping[str, Any], path: str) -> dict[str, Any]:
-    """An item of the input as a message of a chat; empty where a chat has none."""
+    """An item of the input as a chat message; empty if chat has no such message."""
     kind = item.get("type", "message")
     if kind == "message":
         content = item.get("content")
@@ -74,7 +74,7 @@ def _message(item: Mapping[str, Any], path: str) -> dict[str, Any]:
         output = item.get("output")
         text = output if isinstance(output, str) else json.dumps(output)
         return {"role": "tool", "tool_call_id": item.get("call_id"), "content": text}
-    if kind == "reasoning":  # a model's own, of an earlier turn
+    if kind == "reasoning":  # of the model, in an earlier turn
         return {}
     raise invalid(f"{path}.type", "must be message, function_call, function_call_output or reasoning")
 
@@ -93,7 +93,7 @@ def _part(part: Any, path: str) -> dict[str, Any]:
 
 def _tool(tool: Mapping[str, Any], path: str) -> dict[str, Any]:
     if tool.get("type") != "function":
-        raise invalid(f"{path}.type", "must be function: the service has no tools of its own")
+        raise invalid(f"{path}.type", "must be function: the service has no built-in tools")
     return {"type": "function", "function": {name: one for name, one in tool.items() if name != "type"}}
 
 
@@ -129,7 +129,7 @@ def _listed(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class ResponsesReply(Reply):
-    """The answer of a chat as a response; `given` is the request as it came."""
+    """A chat's answer as a response; `given` is the request as the client sent it."""
 
     given: Mapping[str, Any] = field(default_factory=dict)
 
@@ -141,7 +141,7 @@ class ResponsesReply(Reply):
         }
 
     def events(self) -> Iterator[bytes]:
-        """Created, every item from its beginning to its end, completed."""
+        """The events: created, all events of every item, completed."""
         numbers = iter(range(2**62))
 
         def event(kind: str, **data: Any) -> bytes:
@@ -157,7 +157,7 @@ class ResponsesReply(Reply):
             for kind, data in _parts(item):
                 yield event(kind, item_id=item["id"], output_index=i, **data)
             yield event("response.output_item.done", output_index=i, item=item)
-        whole = {**self.completion(), "output": items}  # their ids are those of the events
+        whole = {**self.completion(), "output": items}  # with the ids of the events
         yield event(f"response.{whole['status']}", response=whole)
 
     def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class ResponsesReply(Reply):
         }
 
     def _items(self) -> list[dict[str, Any]]:
-        """Reasoning, a message, calls of tools: what the winner has of them."""
+        """The winner's reasoning, message and tool calls, as far as it has them."""
         id, winner = self.id.removeprefix("resp_"), self.winners[0]
         message, items = winner.message, list[dict[str, Any]]()
         if reasoning := winner.reasoning.get("reasoning_content"):
@@ -230,7 +230,7 @@ class ResponsesReply(Reply):
 
 
 def _empty(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item before its content has come."""
+    """An item without its content."""
     if item["type"] == "message":
         return {**item, "status": "in_progress", "content": []}
     if item["type"] == "function_call":
@@ -239,7 +239,7 @@ def _empty(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(item: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events between an item's beginning and its end."""
+    """The events between the first and the last event of an item."""
     if item["type"] == "function_call":
         yield "response.function_call_arguments.delta", {"delta": item["arguments"]}
         yield (

@@ -1,8 +1,8 @@
-"""The servers behind the service: sample there, or search if they can, and elect here.
+"""The servers behind the service: they sample, or search if they can, and the service elects.
 
-Several servers are a panel: each member has its share of the vote, however many samples it gave. Clients ask
-for the panel by a name of its own, or for one member by the member's. A member that fails is left out of the
-election and named in the answer.
+Several servers are a panel: each member has its share of the vote, however many samples it gave. Clients
+address the panel by its name, or a member by the member's name. A member that fails is left out of the
+election and named in the reply.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from rangevote.service.requests import CompletionRequest
 
 T = TypeVar("T")
 
-#: Parameters that have no meaning for a beam search.
+#: Parameters without meaning in a beam search.
 OF_SAMPLING = frozenset({"temperature", "top_p", "top_k", "min_p", "seed"})
 PATHS = {"chat": CHAT, "completions": COMPLETIONS}
 
 
 class Upstream:
-    """One OpenAI-compatible server, or the members of a panel by name; all are called with the same key.
+    """One OpenAI-compatible server, or the named members of a panel; all are called with the same key.
 
-    `most_choices` is how many choices one call gives, where that is known.
+    `most_choices` is how many choices one call returns, if that is known.
     """
 
-    #: Seconds for which a list of models is used.
+    #: Seconds for which a list of models is reused.
     models_kept = 60.0
 
     def __init__(
@@ -93,7 +93,7 @@ class Upstream:
             await client.__aexit__(*raised)
 
     async def models(self) -> tuple[str, ...]:
-        """The models that clients may ask for: those of the configuration, or those that the server lists."""
+        """The models that clients may request: those of the configuration, or all that the server lists."""
         if self.config.upstreams:
             return (self.config.panel, *self.clients)
         try:
@@ -102,7 +102,7 @@ class Upstream:
             raise upstream_failure(error) from None
 
     async def model_of(self, member: str) -> str:
-        """What a member's server calls its model: by the member's own name where it lists that, else the
+        """The model to request from a member's server: that of the member's name if it lists one, else the
         first."""
         listed = await self._list(member)
         if not listed:
@@ -115,13 +115,13 @@ class Upstream:
             try:
                 listed = tuple(await self.clients[member].models())
             except UpstreamError:
-                if not listed:  # otherwise the last list will do
+                if not listed:  # otherwise the last list is used
                     raise
             self._listed[member] = time.monotonic(), listed
         return listed
 
     async def check_ready(self) -> None:
-        """Raise unless one server answers."""
+        """Raise an error unless at least one server answers."""
         answers = await asyncio.gather(
             *(client.models() for client in self.clients.values()), return_exceptions=True
         )
@@ -130,14 +130,17 @@ class Upstream:
             raise upstream_failure(errors[0])
 
     def check(self, request: CompletionRequest) -> None:
-        """Refuse what this kind of server cannot do."""
+        """Refuse requests that these servers cannot answer."""
         options, most = request.options, request.options.candidates
         members = self._asked(request)
         if len(members) > 1:
             if isinstance(most, str):
-                raise invalid("rangevote.candidates", "must be a number of samples for a panel")
+                raise invalid("rangevote.candidates", "must be a number of samples: a panel has no search")
             if options.samples < len(members):
-                raise invalid("rangevote.samples", f"must be at least {len(members)}, one of each member")
+                raise invalid(
+                    "rangevote.samples",
+                    f"must be at least {len(members)}, the number of members of the panel",
+                )
         elif not members:
             members = tuple(self.config.upstreams)
             raise invalid(
@@ -148,13 +151,13 @@ class Upstream:
             if most > self.config.limits.samples:
                 raise invalid("rangevote.candidates", f"must be at most {self.config.limits.samples} beams")
         elif is_greedy(request.body):
-            most = len(members)  # whatever was asked for
+            most = len(members)  # whatever the request says
         if most is not None and most < request.n:
             raise invalid("n", f"must be at most the number of candidates, {most}")
 
     def _asked(self, request: CompletionRequest) -> tuple[str, ...]:
-        """The members that answer a request: one alone by its name, else those that have a share; none where
-        somebody else has one."""
+        """The members that answer a request: the one it names, otherwise those that have a share; none if a
+        name in the shares is unknown."""
         if (name := request.body["model"]) in self.clients:
             return (name,)
         shares = request.options.election.get("shares", self.clients)
@@ -173,7 +176,7 @@ class Upstream:
 
 
 class UpstreamElection(ServerElection):
-    """The election of one request by one server or by several; failures become errors of the API."""
+    """The election for one request, by one server or several; failures become errors of the API."""
 
     def __init__(
         self, upstream: Upstream, members: tuple[str, ...], request: CompletionRequest, deadline: float
@@ -186,7 +189,7 @@ class UpstreamElection(ServerElection):
             settings = settings.replace(shares={name: shares[name] for name in members})
         elif settings.shares is not None:
             settings = settings.replace(shares=None)
-        size = len(members) if is_greedy(request.body) else options.samples  # greedy samples are all the same
+        size = len(members) if is_greedy(request.body) else options.samples  # greedy samples are all equal
         super().__init__(
             upstream.clients,
             settings,
@@ -211,7 +214,7 @@ class UpstreamElection(ServerElection):
             self._upstream.metrics.upstream_seconds.add(time.monotonic() - began)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """Do heavy work in a thread: the event loop stays responsive."""
+        """Do heavy work in a thread, so that other requests are not blocked."""
         if self.light:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._upstream.workers, work)
@@ -221,7 +224,7 @@ class UpstreamElection(ServerElection):
             raise upstream_failure(error) from None
 
     def check_votes(self) -> None:
-        """Refuse to answer for too few votes; if nothing came at all, by the reason for that."""
+        """Raise an error if there are too few votes, or the reason why there are none."""
         voting = self.voting
         if len(voting.usable) >= self.min_votes:
             return
@@ -248,7 +251,7 @@ class UpstreamElection(ServerElection):
 
 
 def _samples(request: CompletionRequest, size: int, members: tuple[str, ...]) -> Query:
-    """What the client asked for; with log-probabilities where the election weighs by them."""
+    """The client's query, with log-probabilities if the election needs them."""
     path, body = PATHS[request.endpoint], dict(request.body)
     if needs_logprobs(request.options.settings(request.n)):
         body["logprobs"] = body.get("logprobs") or LOGPROBS[path]
@@ -263,7 +266,7 @@ def _beams(request: CompletionRequest, members: tuple[str, ...]) -> Query:
 
 
 def count_votes(ballot: Ballot, settings: Settings) -> Result:
-    """The election; where samples cannot be voted on as asked, the request is at fault."""
+    """Elect; if the samples cannot be voted on as requested, the error is the client's."""
     voters = ballot.voters or ballot.candidates
     known = settings.weights != "probability" or all(voter.logprob is not None for voter in voters)
     if settings.weights in CONFIDENCE:
@@ -282,7 +285,7 @@ def count_votes(ballot: Ballot, settings: Settings) -> Result:
             param="rangevote",
             note=str(error),
         ) from None
-    except SetupError as error:  # a model that the operator named cannot be used
+    except SetupError as error:  # the operator's model cannot be used
         raise ApiError(
             503, "the model of the similarity could not be used", code="similarity_failed", note=str(error)
         ) from None
