@@ -157,11 +157,14 @@ def test_another_model_votes_and_several_are_a_panel(run, prompts, speaker):
 
 def test_several_models_are_a_panel_whose_outputs_all_stand(run, prompts, speaker):
     both = ("-m", "speaker", "-m", "other", "-i", prompts, *ELECTION)
-    [first, *_] = run("generate", *both).results()
+    done = run("generate", *both)
+    [first, *_] = done.results()
     assert "|panel:other=0.5,speaker=0.5|" in first["signature"]
     assert first["member"] in ("speaker", "other")
-    [first, *_] = run("generate", *both, "--escalate", "score<1").results()
-    assert first["asked"] == ["speaker", "other"]
+    assert ["member", "share", "wins"] in [line.split() for line in done.err.splitlines()]
+    done = run("generate", *both, "--escalate", "score<1")
+    assert done.results()[0]["asked"] == ["speaker", "other"]
+    assert "of 5 inputs, models were asked: speaker for 5, other for 5." in done.err
     refused = run("generate", *both, "-m", "speaker")
     assert (refused.code, "given twice" in refused.err) == (2, True)
 

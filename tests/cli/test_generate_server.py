@@ -158,7 +158,15 @@ def test_several_models_of_the_server_all_stand_with_seeds_of_their_own(ask, tmp
     with Upstream() as upstream:
         options = ("--model", "large", "--shares", "tiny=1,large=3", "--ballots", tmp_path / "nbest.jsonl")
         done = ask(upstream, *options, "--candidates", "sample:6")
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    wins = {
+        name: sum(name in line.get("members", [line["member"]]) for line in done.results())
+        for name in ("tiny", "large")
+    }
+    assert [line.split() for line in done.err.splitlines()[3:]] == [
+        ["large", "0.750", str(wins["large"])],
+        ["tiny", "0.250", str(wins["tiny"])],
+    ]
     with read(tmp_path / "nbest.jsonl") as entries:
         ballots = [entry.get() for entry in entries]
     for line, ballot, prompt in zip(done.results(), ballots, PROMPTS, strict=True):
@@ -176,7 +184,7 @@ def test_the_next_model_is_asked_only_where_those_before_do_not_agree(ask):
         done = ask(upstream, *stages)
     assert {asked.body["model"] for asked in upstream.asked} == {"tiny"}
     assert [(line["winner"], line["asked"]) for line in done.results()] == [("ten", ["tiny"])] * 9
-    assert "tiny for 9." in done.err
+    assert "tiny for 9, large for 0." in done.err
     with Upstream() as upstream:  # samples that differ
         done = ask(upstream, *stages)
     assert [line["asked"] for line in done.results()] == [["tiny", "large"]] * 9

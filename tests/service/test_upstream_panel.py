@@ -125,6 +125,7 @@ def test_the_next_member_is_asked_only_where_those_before_do_not_agree(service, 
     counts = service.http.get("/metrics").text
     for line in ('{member="small",outcome="asked"} 3', '{member="large",outcome="spared"} 1'):
         assert f"rangevote_members_total{line}" in counts
+    assert 'rangevote_member_wins_total{member="small"} 3' in counts
 
 
 @pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")

@@ -27,7 +27,7 @@ from rangevote.cli.options import (
     result_options,
 )
 from rangevote.cli.output import ResultsAndBallots, keeping_results, open_outputs, skip_done
-from rangevote.cli.progress import Bar, Notes, check_input, loading
+from rangevote.cli.progress import Bar, Notes, RunCounts, check_input, loading
 from rangevote.errors import DataError, SetupError, UsageError, need, warn
 
 if TYPE_CHECKING:
@@ -325,7 +325,15 @@ def generate(
             read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
         )
         bar = Bar(None, "generating", quiet=quiet, unit="inputs", total=entries.total, done=sink.done)
-        return _write_all(elector, entries, sink, shape, bar, notes, skip=skip)
+        counts, asked = _write_all(elector, entries, sink, shape, bar, notes, skip=skip)
+    counts.tell(notes, bar.items)
+    if asked:
+        each = ", ".join(f"{name} for {asked[name]:,}" for name in options.models)
+        notes.tell(f"of {bar.items:,} inputs, models were asked: {each}.")
+    counts.tell_members(notes, plan.settings)
+    if counts.skipped:
+        click.echo(f"rangevote: {counts.skipped} of {bar.items} inputs were skipped.", err=True)
+    return 4 if counts.skipped else 0
 
 
 def _write_all(
@@ -337,9 +345,9 @@ def _write_all(
     notes: Notes,
     *,
     skip: bool,
-) -> int:
-    """Write a line for every input; returns the exit code."""
-    skipped, asked = 0, Counter[str]()
+) -> tuple[RunCounts, Counter[str]]:
+    """Write a line for every input; returns counts, also of the inputs that each model was asked in turn."""
+    counts, asked = RunCounts(), Counter[str]()
     with keeping_results(sink, bar):
         rest = skip_done(entries, sink.leading, text=shape.text and sink.leading is sink.results)
         bar.show()
@@ -352,19 +360,15 @@ def _write_all(
                         if not skip:
                             raise line.error
                         notes.warn(f"skipped: {line.error}")
-                        skipped += 1
+                        counts.skipped += 1
+                    counts.add(line)
                     sink.write(line.content, ballot)
                     bar.advance()
                 sink.flush()
         sink.finish()
     if not sink.done + bar.items:
         notes.tell("there are no inputs.")
-    if asked:
-        each = ", ".join(f"{name} for {number:,}" for name, number in asked.items())
-        notes.tell(f"of {bar.items:,} inputs, models were asked: {each}.")
-    if skipped:
-        click.echo(f"rangevote: {skipped} of {bar.items} inputs were skipped.", err=True)
-    return 4 if skipped else 0
+    return counts, asked
 
 
 def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tuple[ResultLine, Ballot]:

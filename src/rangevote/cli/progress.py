@@ -1,12 +1,14 @@
-"""What a user sees on standard error while a command runs: a progress bar, notes and warnings."""
+"""What a user sees on standard error: progress, notes and warnings, and counts at the end of a run."""
 
 from __future__ import annotations
 
 import sys
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -18,9 +20,22 @@ from rangevote.models.hub import WhileLoading
 if TYPE_CHECKING:
     from rich.progress import Progress
 
+    from rangevote.election.agreement import Agreement
+    from rangevote.election.settings import Settings
+    from rangevote.formats.result_writer import ResultLine
+
 T = TypeVar("T")
 #: Different warnings that are printed before the rest is only hinted at.
 MOST_WARNINGS = 20
+ALL_EQUAL = (
+    "in {equal:,} of {all:,} ballots all candidates are equal, so the vote decided nothing there. If they "
+    "are samples, draw them at a temperature above 0 and with different seeds: some clients, such as the API "
+    "models of lm-eval, send the same seed for every sample."
+)
+ALONE = (
+    "in {alone:,} of {all:,} ballots the winner is the only output of a member that has half of the vote or "
+    "more, so it elected itself. Give it a smaller share or several outputs, or add a member."
+)
 
 
 class Position(Protocol):
@@ -151,6 +166,62 @@ class Notes:
         self._warned.add(message)
         more = len(self._warned) > MOST_WARNINGS
         self.tell("more warnings are not shown." if more else f"warning: {message}")
+
+
+@dataclass
+class RunCounts:
+    """What the closing lines of a run say."""
+
+    skipped: int = 0
+    undecided: int = 0
+    no_winner: int = 0
+    equal: int = 0
+    alone: int = 0
+    most: int = 0  # candidates of a ballot
+    changed: Counter[bool | None] = field(default_factory=Counter)
+    wins: Counter[str] = field(default_factory=Counter)  # by member
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def add(self, line: ResultLine) -> None:
+        self.most = max(self.most, line.candidates)
+        self.equal += line.all_equal
+        self.no_winner += line.no_winner
+        self.alone += line.alone
+        self.changed[line.changed] += 1
+        self.wins.update(line.members)
+        if line.members:  # who never wins is in the table too
+            self.wins.update(dict.fromkeys((*line.voted, *line.left_out), 0))
+        self.left_out.update(line.left_out)
+
+    def tell(self, notes: Notes, ballots: int) -> None:
+        if self.undecided:
+            notes.tell(
+                f"{self.undecided} of {ballots} ballots have no pair: all their candidates got the same "
+                f"score."
+            )
+        if self.no_winner:
+            notes.tell(f"{self.no_winner} of {ballots} ballots have no winner.")
+        if 2 * self.equal > ballots:
+            notes.warn(ALL_EQUAL.format(equal=self.equal, all=ballots))
+        if self.alone:
+            notes.warn(ALONE.format(alone=self.alone, all=ballots))
+        if self.left_out:
+            listed = [f"{name!r} in {number:,}" for name, number in sorted(self.left_out.items())]
+            notes.tell(
+                f"members of the panel without outputs, of {ballots:,} ballots: {', '.join(listed)}; their "
+                f"shares were divided among the others there."
+            )
+
+    def tell_members(self, notes: Notes, settings: Settings, agreement: Agreement | None = None) -> None:
+        """How often each member of a panel won; members with the same output as the winner won too."""
+        if not self.wins and agreement is None:
+            return
+        from rangevote.cli.members import member_table
+        from rangevote.evaluation.tables import to_text
+
+        shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
+        notes.tell("members of the panel:")
+        notes.show(to_text(member_table(shares, agreement, self.wins)))
 
 
 def check_input(source: str, what: str = "ballots") -> None:

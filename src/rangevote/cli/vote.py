@@ -6,10 +6,9 @@ import gc
 import sys
 import time
 import warnings
-from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -37,11 +36,10 @@ from rangevote.cli.output import (
     open_output,
     refuse_input,
 )
-from rangevote.cli.progress import Bar, Notes, Position, check_inputs
+from rangevote.cli.progress import Bar, Notes, Position, RunCounts, check_inputs
 from rangevote.errors import DataError, SetupError, UsageError
 
 if TYPE_CHECKING:
-    from rangevote.election.agreement import Agreement
     from rangevote.election.settings import Settings
     from rangevote.formats import ReadOptions
     from rangevote.formats.reader import Chunk, SeenIds
@@ -59,15 +57,6 @@ ENTRIES = 64
 ONE_CANDIDATE = (
     "every ballot has one candidate, so nothing was decided. If each record is one sample, name what the "
     "samples of a ballot share with --group-by."
-)
-ALL_EQUAL = (
-    "in {equal:,} of {all:,} ballots all candidates are equal, so the vote decided nothing there. If they "
-    "are samples, draw them at a temperature above 0 and with different seeds: some clients, such as the API "
-    "models of lm-eval, send the same seed for every sample."
-)
-ALONE = (
-    "in {alone:,} of {all:,} ballots the winner is the only output of a member that has half of the vote or "
-    "more, so it elected itself. Give it a smaller share or several outputs, or add a member."
 )
 
 
@@ -222,8 +211,7 @@ def vote(
         counts = _write_all(
             lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty, pairs=shape.pair
         )
-    if counts.wins or by_agreement is not None:
-        counts.tell_members(notes, settings, None if by_agreement is None else by_agreement.agreement)
+    counts.tell_members(notes, settings, None if by_agreement is None else by_agreement.agreement)
     return _exit_code(counts.skipped, bar.items)
 
 
@@ -342,62 +330,6 @@ class Voting:
         yield from chunks
 
 
-@dataclass
-class RunCounts:
-    """What the closing lines of a run say."""
-
-    skipped: int = 0
-    undecided: int = 0
-    no_winner: int = 0
-    equal: int = 0
-    alone: int = 0
-    most: int = 0  # candidates of a ballot
-    changed: Counter[bool | None] = field(default_factory=Counter)
-    wins: Counter[str] = field(default_factory=Counter)  # by member
-    left_out: Counter[str] = field(default_factory=Counter)
-
-    def add(self, line: ResultLine) -> None:
-        self.most = max(self.most, line.candidates)
-        self.equal += line.all_equal
-        self.no_winner += line.no_winner
-        self.alone += line.alone
-        self.changed[line.changed] += 1
-        self.wins.update(line.members)
-        if line.members:  # who never wins is in the table too
-            self.wins.update(dict.fromkeys((*line.voted, *line.left_out), 0))
-        self.left_out.update(line.left_out)
-
-    def tell(self, notes: Notes, ballots: int) -> None:
-        if self.undecided:
-            notes.tell(
-                f"{self.undecided} of {ballots} ballots have no pair: all their candidates got the same "
-                f"score."
-            )
-        if self.no_winner:
-            notes.tell(f"{self.no_winner} of {ballots} ballots have no winner.")
-        if self.most == 1 and ballots > 1:
-            notes.warn(ONE_CANDIDATE)
-        if 2 * self.equal > ballots:
-            notes.warn(ALL_EQUAL.format(equal=self.equal, all=ballots))
-        if self.alone:
-            notes.warn(ALONE.format(alone=self.alone, all=ballots))
-        if self.left_out:
-            listed = [f"{name!r} in {number:,}" for name, number in sorted(self.left_out.items())]
-            notes.tell(
-                f"members of the panel without outputs, of {ballots:,} ballots: {', '.join(listed)}; their "
-                f"shares were divided among the others there."
-            )
-
-    def tell_members(self, notes: Notes, settings: Settings, agreement: Agreement | None) -> None:
-        """How often each member of the panel won; who said the same as the winner won too."""
-        from rangevote.cli.members import member_table
-        from rangevote.evaluation.tables import to_text
-
-        shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
-        notes.tell("members of the panel:")
-        notes.show(to_text(member_table(shares, agreement, self.wins)))
-
-
 def _write_all(
     lines: Iterable[ResultLine],
     sink: Sink,
@@ -427,6 +359,8 @@ def _write_all(
         if not sink.done + bar.items:
             _no_ballots(notes, require_nonempty)
         sink.finish()
+    if counts.most == 1 and bar.items > 1:
+        notes.warn(ONE_CANDIDATE)
     counts.tell(notes, bar.items)
     if sys.stderr.isatty():
         compared = counts.changed[True] + counts.changed[False]

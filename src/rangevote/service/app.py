@@ -266,6 +266,8 @@ class Service:
             left_out = () if outcome.result.panel is None else outcome.result.panel.left_out
             for name, asked in outcome.members.items():
                 metrics.members.add(name, "left_out" if name in left_out else "asked" if asked else "spared")
+        for name in outcome.result.members:
+            metrics.wins.add(name)
         metrics.tokens.add("prompt", by=outcome.usage.prompt)
         metrics.tokens.add("completion", by=outcome.usage.completion)
 

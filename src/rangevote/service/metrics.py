@@ -77,6 +77,7 @@ class Metrics:
         self.members = Counter(
             "rangevote_members_total", "Elections, by member of the panel.", ("member", "outcome")
         )
+        self.wins = Counter("rangevote_member_wins_total", "Elections, by member that won.", ("member",))
         self.tokens = Counter("rangevote_tokens_total", "Tokens used by all samples.", ("kind",))
         self.election_seconds = Histogram("rangevote_election_seconds", "Time of counting votes.")
         self.upstream_seconds = Histogram("rangevote_upstream_seconds", "Time of one round of sampling.")
