@@ -17,6 +17,8 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 HOW = "no browser: apt-get install chromium, and pip install playwright axe-playwright-python"
+#: What Chromium reports of a request that fails or is refused.
+FAILED = "Failed to load resource"
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
@@ -41,7 +43,7 @@ class Watch:
     def __init__(self) -> None:
         self.abroad: list[str] = []
         self.errors: list[str] = []
-        #: What errors hold that the test provokes, and that may come at any time.
+        #: Part of the errors that the test provokes; they may come at any time, even after its last line.
         self.provoked: str | None = None
 
     def page(self, page: Any) -> Any:
@@ -58,7 +60,7 @@ class Watch:
 
 @pytest.fixture
 def watch() -> Iterator[Watch]:
-    """Fails the test if a page went abroad or complained; who provokes errors clears `watch.errors`."""
+    """Fails the test if a page asked another machine for anything, or reported an unprovoked error."""
     found = Watch()
     yield found
     assert found.abroad == []

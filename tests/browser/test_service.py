@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("starlette", reason="the extra 'web' is not installed")
 pytest.importorskip("openai", reason="the official client is not installed")
 
-from tests.browser.conftest import screenshot, violations
+from tests.browser.conftest import FAILED, screenshot, violations
 from tests.engines.openai.upstream import SENTENCES, Upstream
 from tests.service.running import Running
 
@@ -55,4 +55,4 @@ def test_an_election_that_is_not_kept_any_more_is_told(page, watch, upstream):
         answer = page.goto(service.url + first)
         assert answer.status == 404
         assert "not kept" in page.inner_text("body")
-    watch.errors.clear()  # the browser's own word for the 404
+    watch.provoked = FAILED

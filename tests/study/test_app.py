@@ -74,7 +74,7 @@ def test_the_browser_learns_nothing_but_texts_and_opaque_ids(page):
         *("study", "opened", "annotator", "title", "question", "instructions", "scale", "items", "judged"),
         *("finished", "code", "practice", "differences"),
     }
-    assert all(item.keys() == {"id", "left", "right", "source"} for item in session["items"])
+    assert all(item.keys() == {"id", "left", "right", "source", "image"} for item in session["items"])
     assert len(session["items"]) == 6
     text = json.dumps(session)
     for secret in ("beam", "voted", "expected", "check", "swapped", "seed", "annotator-2", page.token):

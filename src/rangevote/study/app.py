@@ -13,9 +13,10 @@ import hmac
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
+from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -25,7 +26,7 @@ from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
 from rangevote.study.plan import Annotator, Assignment, Pair, coin
-from rangevote.study.store import AnswerRefused, SavedAnswer, SentAnswer, Store, now
+from rangevote.study.store import Answer, AnswerRefused, PersonProgress, SavedAnswer, SentAnswer, Store, now
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
 
@@ -39,11 +40,57 @@ _MOST_ADDRESSES = 10_000
 #: Stands for who runs the study where an annotator's number stands.
 RUNNER = -1
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T", bound=Struct)
 
 
-class FinishMessage(msgspec.Struct, forbid_unknown_fields=True):
+class FinishMessage(Struct, forbid_unknown_fields=True):
     """Closes an annotator's answers: an empty object."""
+
+
+class Finish(Struct):
+    """Whether an annotator has finished, and only then the code that proves it."""
+
+    finished: bool
+    code: str | None
+
+
+class Item(Struct):
+    """A pair as far as the browser may know it."""
+
+    id: str
+    left: str
+    right: str
+    source: str | None
+    image: str | None
+
+    @classmethod
+    def of(cls, pair: Pair, handle: str, swapped: bool) -> Item:
+        left, right = (pair.second, pair.first) if swapped else (pair.first, pair.second)
+        return cls(handle, left, right, pair.source, None if pair.image is None else f"/img/{pair.image}")
+
+
+class Session(Finish, kw_only=True):
+    """All that the page needs: wording, items in order, and what was `judged` before (`Store.judged`)."""
+
+    study: str
+    opened: str
+    annotator: str
+    title: str
+    question: str
+    instructions: str
+    scale: tuple[str, ...]
+    differences: bool
+    practice: Item
+    items: list[Item]
+    judged: list[tuple[str, Answer, str | None]]
+
+
+class StudyProgress(Struct):
+    """How far everybody is; `time` is the server's."""
+
+    title: str
+    time: str
+    people: list[PersonProgress]
 
 
 def parse_message(body: bytes, kind: type[T]) -> T:
@@ -118,9 +165,8 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     """The application of one study; `hosts` are further host names that it answers to."""
     auth, sessions, pages = LinkAuth(store.study.annotators), Sessions(store), assets("rangevote.study")
 
-    def progress(runner: int) -> dict[str, Any]:
-        """How far everybody is."""
-        return {"title": store.study.plan.title, "time": now(), "people": store.progress()}
+    def progress(runner: int) -> StudyProgress:
+        return StudyProgress(store.study.plan.title, now(), store.progress())
 
     async def image(request: Request) -> Response:
         """An image by its content's hash, looked up in the study: never a path."""
@@ -147,7 +193,7 @@ def _route(
     path: str,
     auth: LinkAuth,
     answer: Callable[..., object],
-    kind: type[msgspec.Struct] | None = None,
+    kind: type[Struct] | None = None,
     *,
     runner: bool = False,
 ) -> Route:
@@ -187,32 +233,28 @@ class Sessions:
         for assignment in store.study.assignments:
             self._assigned.setdefault(assignment.annotator, []).append(assignment)
 
-    def session(self, annotator: int) -> dict[str, Any]:
-        """All that the page needs: wording, items in order, and what was judged before."""
+    def session(self, annotator: int) -> Session:
         plan, practice = self._store.study.plan, self._store.study.practice
         swapped = coin(plan.seed, "side", plan.annotators[annotator], practice.key)
-        return {
-            "study": self._store.digest[:16],
-            "opened": self._store.visit(annotator),
-            "annotator": plan.annotators[annotator],
-            "title": plan.title,
-            "question": plan.question,
-            "instructions": plan.instructions,
-            "scale": plan.scale,
-            "differences": plan.differences,
-            "practice": _item(practice, "practice", swapped),
-            "items": [
-                _item(self._store.study.pairs[one.pair], one.handle, one.swapped)
+        finished = self._store.finished(annotator)
+        return Session(
+            study=self._store.digest[:16],
+            opened=self._store.visit(annotator),
+            annotator=plan.annotators[annotator],
+            title=plan.title,
+            question=plan.question,
+            instructions=plan.instructions,
+            scale=plan.scale,
+            differences=plan.differences,
+            practice=Item.of(practice, "practice", swapped),
+            items=[
+                Item.of(self._store.study.pairs[one.pair], one.handle, one.swapped)
                 for one in self._assigned.get(annotator, [])
             ],
-            "judged": self._store.judged(annotator),
-            **self._finished(annotator),
-        }
-
-    def _finished(self, annotator: int) -> dict[str, Any]:
-        """Whether the annotator has finished, and only then the code that proves it."""
-        finished = self._store.finished(annotator)
-        return {"finished": finished, "code": self._store.study.plan.completion_code if finished else None}
+            judged=self._store.judged(annotator),
+            finished=finished,
+            code=plan.completion_code if finished else None,
+        )
 
     def record(self, annotator: int, sent: SentAnswer) -> SavedAnswer:
         if sent.value is None:
@@ -224,17 +266,6 @@ class Sessions:
             raise AnswerRefused("an undo has no value.")
         return self._store.record(annotator, sent)
 
-    def finish(self, annotator: int, message: FinishMessage) -> dict[str, Any]:
+    def finish(self, annotator: int, message: FinishMessage) -> Finish:
         self._store.finish(annotator)
-        return self._finished(annotator)
-
-
-def _item(pair: Pair, handle: str, swapped: bool) -> dict[str, Any]:
-    """A pair as far as the browser may know it."""
-    left, right = (pair.second, pair.first) if swapped else (pair.first, pair.second)
-    item = {"id": handle, "left": left, "right": right}
-    if pair.source is not None:
-        item["source"] = pair.source
-    if pair.image is not None:
-        item["image"] = f"/img/{pair.image}"
-    return item
+        return Finish(True, self._store.study.plan.completion_code)

@@ -374,7 +374,7 @@ class SavedAnswer(msgspec.Struct, frozen=True):
     replaced: Answer | None
 
 
-class Progress(msgspec.Struct):
+class PersonProgress(msgspec.Struct):
     """How far an annotator is; times are of the server, None before the first visit or answer."""
 
     name: str
@@ -463,13 +463,15 @@ class Store:
             db.execute("INSERT INTO visit (annotator, opened) VALUES (?, ?)", (annotator, opened))
         return opened
 
-    def judged(self, annotator: int) -> list[tuple[str, Answer | None, str | None]]:
+    def judged(self, annotator: int) -> list[tuple[str, Answer, str | None]]:
         """Handle, answer as shown and comment of what is judged; in the order in which it was."""
         handles = {(one.annotator, one.pair): one.handle for one in self.study.assignments}
         rows = self._read(lambda db: _judgements(db, f"annotator = ? AND {_GIVEN}", annotator))
-        return [(handles[annotator, row.pair], row.answer, row.comment) for row in rows]
+        return [
+            (handles[annotator, row.pair], row.answer, row.comment) for row in rows if row.answer is not None
+        ]
 
-    def progress(self) -> list[Progress]:
+    def progress(self) -> list[PersonProgress]:
         """How far each annotator is: what who runs the study may see before its end, and no result."""
         visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
         rows, opened, finished = self._read(
@@ -484,7 +486,7 @@ class Store:
             mine = [row for row in rows if row.annotator == number]
             spent = [row.duration_ms for row in mine if row.duration_ms is not None]
             listed.append(
-                Progress(
+                PersonProgress(
                     name=who.name,
                     assigned=self._assigned[number],
                     judged=len(mine),

@@ -11,7 +11,8 @@ import { Sender } from "/static/sender.js";
 import { Refused } from "/static/server.js";
 import { Preferences } from "/static/preferences.js";
 import { Work } from "/static/state.js";
-import { completionCode, facts, get, valueOf } from "/static/view.js";
+import { at } from "/static/text.js";
+import { completionCode, facts, valueOf } from "/static/view.js";
 
 /** @typedef {import("./view.js").View} View */
 /** @typedef {import("./outbox.js").Message} Message */
@@ -56,23 +57,23 @@ export class Study {
     for (const [, { body }] of this.outbox.waiting()) this.work.set(body.item, body.value ?? null, body.comment);
     this.work.advance();
     listen({
-      enabled: () => this.preferences.shortcuts && !get("work").hidden && !get("large").open,
+      enabled: () => this.preferences.shortcuts && !at("work").hidden && !at("large").open,
       choose: (value) => this.choose(value),
       move: (step) => this.move(step),
       submit: () => this.submit(),
       undo: () => this.undo(),
       comment: () => this.view.openComment(true),
       enlarge: () => this.view.enlarge(),
-      differences: () => !get("differences-box").hidden && get("differences").click(),
-      help: () => get("how").toggleAttribute("open"),
+      differences: () => !at("differences-box").hidden && at("differences").click(),
+      help: () => at("how").toggleAttribute("open"),
     });
-    get("form").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
+    at("form").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
       event.preventDefault();
       this.submit();
     });
-    get("answers").addEventListener("click", (/** @type {MouseEvent} */ event) => this.tap(event));
+    at("answers").addEventListener("click", (/** @type {MouseEvent} */ event) => this.tap(event));
     const actions = { undo: () => this.undo(), earlier: () => this.go(-1), later: () => this.go(1), retry: () => this.retry() };
-    for (const [id, action] of Object.entries(actions)) get(id).addEventListener("click", action);
+    for (const [id, action] of Object.entries(actions)) at(id).addEventListener("click", action);
     window.addEventListener("beforeunload", (event) => {
       if (this.outbox.memory.size) event.preventDefault();
     });
@@ -147,7 +148,7 @@ export class Study {
   /** A switch was turned. */
   adjust() {
     this.view.saveButton(!this.preferences.atOnce);
-    if (!get("work").hidden && this.item) this.view.texts(this.item, this.marked);
+    if (!at("work").hidden && this.item) this.view.texts(this.item, this.marked);
   }
 
   /** Whether differences are marked. */
@@ -231,7 +232,7 @@ export class Study {
     this.work.goTo(id);
     this.show();
     if (known.comment) {
-      get("comment").value = known.comment;
+      at("comment").value = known.comment;
       this.view.openComment(true, false);
     }
     this.view.note(`Undone: ${this.view.words(known.value)}.`);

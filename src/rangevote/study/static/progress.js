@@ -1,7 +1,7 @@
 // How far everybody is, for who runs the study; asked for again every few seconds.
 
-import { element } from "/static/output.js";
 import { Refused, Server } from "/static/server.js";
+import { at, make } from "/static/text.js";
 
 /** @typedef {import("./session").Progress} Progress */
 /** @typedef {Progress["people"][number]} Person */
@@ -10,51 +10,44 @@ const PAUSE = 3000;
 /** Who answered or opened the page within so many seconds is at work. */
 const RECENT = 180;
 
-/** @param {string} id @returns {any} */
-const get = (id) => document.getElementById(id);
-
 /** @param {Progress} progress */
 function show({ title, time, people }) {
   document.title = `Progress: ${title}`;
-  get("title").textContent = title;
+  at("title").textContent = title;
   const judged = people.reduce((sum, one) => sum + one.judged, 0);
   const assigned = people.reduce((sum, one) => sum + one.assigned, 0);
   const finished = people.filter((one) => one.finished).length;
   const share = assigned ? Math.floor((100 * judged) / assigned) : 100;
   const done = people.length === 1 ? (finished ? "finished" : "not finished") : `${finished} of ${people.length} annotators have finished`;
-  get("summary").textContent = `${judged} of ${assigned} answers are there (${share} %), ${done}.`;
-  get("bar").max = assigned || 1;
-  get("bar").value = judged;
-  get("people").replaceChildren(...people.map((person) => row(person, Date.parse(time))));
-  get("time").textContent = `Updated at ${new Date(time).toLocaleTimeString()}, every ${PAUSE / 1000} seconds.`;
-  get("study").hidden = false;
-  get("banner").hidden = true;
+  at("summary").textContent = `${judged} of ${assigned} answers are there (${share} %), ${done}.`;
+  at("bar").max = assigned || 1;
+  at("bar").value = judged;
+  at("people").replaceChildren(...people.map((person) => row(person, Date.parse(time))));
+  at("time").textContent = `Updated at ${new Date(time).toLocaleTimeString()}, every ${PAUSE / 1000} seconds.`;
+  at("study").hidden = false;
+  at("banner").hidden = true;
 }
 
 /** @param {Person} person @param {number} now */
 function row(person, now) {
-  const made = document.createElement("tr");
-  const name = element("th", "", person.name);
-  name.setAttribute("scope", "row");
-  const judged = element("td", "", `${person.judged} of ${person.assigned}`);
-  const bar = document.createElement("progress");
-  bar.max = person.assigned || 1;
-  bar.value = person.judged;
-  bar.setAttribute("aria-hidden", "true"); // the numbers say it
-  judged.append(bar);
   const left = person.assigned - person.judged;
   const [kind, state] = stateOf(person, now);
-  made.append(
-    name,
-    element("td", kind, state),
-    judged,
-    element("td", "", person.last === null ? "" : `${span((now - Date.parse(person.last)) / 1000)} ago`),
-    element("td", "", person.seconds === null || !left ? "" : span(left * person.seconds)),
-    element("td", "", person.seconds === null ? "" : person.seconds.toFixed(1)),
-    element("td", "", String(person.cannot)),
-    element("td", "", String(person.comments)),
+  const bar = make("progress", { max: person.assigned || 1, value: person.judged, "aria-hidden": "true" }); // the numbers say it
+  const rest = [
+    person.last === null ? "" : `${span((now - Date.parse(person.last)) / 1000)} ago`,
+    person.seconds === null || !left ? "" : span(left * person.seconds),
+    person.seconds === null ? "" : person.seconds.toFixed(1),
+    String(person.cannot),
+    String(person.comments),
+  ];
+  return make(
+    "tr",
+    {},
+    make("th", { scope: "row" }, person.name),
+    make("td", { class: kind }, state),
+    make("td", {}, `${person.judged} of ${person.assigned}`, bar),
+    ...rest.map((text) => make("td", {}, text)),
   );
-  return made;
 }
 
 /** @param {Person} person @param {number} now @returns {[string, string]} */
@@ -76,8 +69,8 @@ function span(seconds) {
 
 /** @param {string} text */
 function complain(text) {
-  get("banner").textContent = text;
-  get("banner").hidden = false;
+  at("banner").textContent = text;
+  at("banner").hidden = false;
 }
 
 async function follow() {

@@ -1,18 +1,14 @@
 // The page's elements: shows what it is given and knows nothing of servers.
 
-import { differences } from "/static/differences.js";
-import { element, showText } from "/static/output.js";
+import { differences } from "/static/diff.js";
+import { split } from "/static/ngrams.js";
+import { at, button, make, output } from "/static/text.js";
 
 /** @typedef {import("./session").Answer} Answer */
 /** @typedef {import("./session").Item} Item */
 
-/**
- * An element of study.html, which has them all.
- * @param {string} id
- * @returns {any}
- */
-export const get = (id) => document.getElementById(id);
-
+/** Words and single signs. */
+const WORD = /[\p{L}\p{N}\p{M}_]+|\S/gu;
 const SIDES = { wide: { left: "Left", right: "Right" }, narrow: { left: "Upper", right: "Lower" } };
 const CANNOT = "Cannot judge";
 
@@ -20,16 +16,16 @@ export class View {
   constructor() {
     /** @type {string[]} */
     this.scale = [];
-    this.form = get("form");
-    this.image = get("image");
+    this.form = at("form");
+    this.image = at("image");
     this.image.addEventListener("error", () => this.pictureFailed(true));
     this.image.addEventListener("load", () => this.pictureFailed(false));
-    get("enlarge").addEventListener("click", () => this.enlarge());
-    get("close-large").addEventListener("click", () => get("large").close());
-    get("large-image").addEventListener("click", () => get("large-image").classList.toggle("actual"));
-    get("comment-button").addEventListener("click", () => this.openComment(get("comment").hidden));
-    get("comment").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-      if (event.key === "Escape") get("position").focus();
+    at("enlarge").addEventListener("click", () => this.enlarge());
+    at("close-large").addEventListener("click", () => at("large").close());
+    at("large-image").addEventListener("click", () => at("large-image").classList.toggle("actual"));
+    at("comment-button").addEventListener("click", () => this.openComment(at("comment").hidden));
+    at("comment").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+      if (event.key === "Escape") at("position").focus();
     });
   }
 
@@ -39,14 +35,14 @@ export class View {
    */
   begin(session) {
     document.title = session.title;
-    get("title").textContent = session.title;
-    get("question").textContent = session.question;
-    get("instructions").textContent = session.instructions;
-    get("answers").replaceChildren(
+    at("title").textContent = session.title;
+    at("question").textContent = session.question;
+    at("instructions").textContent = session.instructions;
+    at("answers").replaceChildren(
       ...session.scale.map((words, i) => answer(i - 2, String(i + 1), worded(words, SIDES.wide), worded(words, SIDES.narrow))),
       answer("cannot", "0", CANNOT, CANNOT),
     );
-    get("differences-box").hidden = get("differences-key").hidden = !session.differences;
+    at("differences-box").hidden = at("differences-key").hidden = !session.differences;
     this.scale = session.scale;
   }
 
@@ -69,11 +65,11 @@ export class View {
    * @param {boolean} marked
    */
   practice(item, marked) {
-    get("position").textContent = "Practice: this one does not count";
+    at("position").textContent = "Practice: this one does not count";
     this.open(item, marked, null, "");
-    get("bar").hidden = true;
-    get("pace").textContent = "";
-    for (const id of ["earlier", "later", "undo"]) get(id).disabled = true;
+    at("bar").hidden = true;
+    at("pace").textContent = "";
+    for (const id of ["earlier", "later", "undo"]) at(id).disabled = true;
   }
 
   /**
@@ -82,9 +78,9 @@ export class View {
    * @param {boolean} marked whether differences are marked
    */
   item(work, pace, marked) {
-    get("position").textContent = `Item ${work.position + 1} of ${work.items.length}`;
+    at("position").textContent = `Item ${work.position + 1} of ${work.items.length}`;
     this.open(work.item, marked, work.opinion?.value ?? null, work.opinion?.comment ?? "");
-    get("bar").hidden = false;
+    at("bar").hidden = false;
     this.progress(work, pace);
   }
 
@@ -95,40 +91,40 @@ export class View {
    * @param {string} comment
    */
   open(item, marked, value, comment) {
-    get("message").hidden = true;
-    get("work").hidden = false;
+    at("message").hidden = true;
+    at("work").hidden = false;
     this.texts(item, marked);
-    get("source-box").hidden = item.source === undefined;
-    if (item.source !== undefined) showText(get("source"), item.source, "source");
+    at("source-box").hidden = !item.source?.trim();
+    show("source", item.source ?? "");
     this.picture(item.image);
     this.choose(value);
-    get("comment").value = comment;
+    at("comment").value = comment;
     this.openComment(comment !== "", false);
-    get("position").focus();
+    at("position").focus();
     window.scrollTo(0, 0);
   }
 
   /** @param {Item} item @param {boolean} marked */
   texts(item, marked) {
-    const [left, right] = (marked && differences(item.left, item.right)) || [];
-    showText(get("left"), item.left, "output", left);
-    showText(get("right"), item.right, "output", right);
+    const [left, right] = [split(item.left, WORD), split(item.right, WORD)];
+    show("left", item.left, marked ? differences(left, right) : []);
+    show("right", item.right, marked ? differences(right, left) : []);
   }
 
   /** @param {import("./state.js").Work} work @param {string} pace */
   progress(work, pace) {
-    get("bar").max = work.items.length;
-    get("bar").value = work.judged.size;
-    get("pace").textContent = [`${work.judged.size} of ${work.items.length} judged`, pace].filter(Boolean).join(", ");
-    get("earlier").disabled = work.position === 0;
-    get("later").disabled = work.position >= Math.min(work.firstOpen(), work.items.length - 1);
-    get("undo").disabled = work.judged.size === 0;
+    at("bar").max = work.items.length;
+    at("bar").value = work.judged.size;
+    at("pace").textContent = [`${work.judged.size} of ${work.items.length} judged`, pace].filter(Boolean).join(", ");
+    at("earlier").disabled = work.position === 0;
+    at("later").disabled = work.position >= Math.min(work.firstOpen(), work.items.length - 1);
+    at("undo").disabled = work.judged.size === 0;
   }
 
-  /** @param {string | undefined} path */
+  /** @param {string | null} path */
   picture(path) {
-    get("picture").hidden = path === undefined;
-    if (path === undefined) return;
+    at("picture").hidden = path === null;
+    if (path === null) return;
     this.pictureFailed(false);
     if (this.image.getAttribute("src") !== path) this.image.src = path;
     else if (this.image.complete && !this.image.naturalWidth) this.pictureFailed(true);
@@ -136,21 +132,21 @@ export class View {
 
   /** @param {boolean} failed */
   pictureFailed(failed) {
-    get("enlarge").hidden = failed;
-    get("no-image").hidden = !failed;
+    at("enlarge").hidden = failed;
+    at("no-image").hidden = !failed;
   }
 
   /** Whether there should be a picture and is none. */
   get pictureMissing() {
-    return !get("picture").hidden && !(this.image.complete && this.image.naturalWidth > 0);
+    return !at("picture").hidden && !(this.image.complete && this.image.naturalWidth > 0);
   }
 
   /** The picture as large as the window; a click shows it pixel by pixel. */
   enlarge() {
-    if (get("picture").hidden || get("enlarge").hidden) return;
-    get("large-image").src = this.image.src;
-    get("large-image").classList.remove("actual");
-    get("large").showModal();
+    if (at("picture").hidden || at("enlarge").hidden) return;
+    at("large-image").src = this.image.src;
+    at("large-image").classList.remove("actual");
+    at("large").showModal();
   }
 
   /** @returns {Answer | null} */
@@ -165,47 +161,47 @@ export class View {
   }
 
   get comment() {
-    return get("comment").value.trim();
+    return at("comment").value.trim();
   }
 
   /** @param {boolean} open @param {boolean} [focus] */
   openComment(open, focus = open) {
-    get("comment").hidden = !open;
-    get("comment-button").setAttribute("aria-expanded", String(open));
-    if (focus) get("comment").focus();
+    at("comment").hidden = !open;
+    at("comment-button").setAttribute("aria-expanded", String(open));
+    if (focus) at("comment").focus();
   }
 
   /** @param {boolean} needed whether an answer has to be saved by a button */
   saveButton(needed) {
-    get("next").hidden = !needed;
+    at("next").hidden = !needed;
   }
 
   /** @param {boolean} locked until the answers before are saved, no other can be given */
   lock(locked) {
-    get("scale").disabled = locked;
-    get("next").disabled = locked;
-    get("next").textContent = locked ? "Saving …" : "Save and continue";
+    at("scale").disabled = locked;
+    at("next").disabled = locked;
+    at("next").textContent = locked ? "Saving …" : "Save and continue";
   }
 
   /** @param {string} text */
   note(text) {
-    get("note").textContent = text;
+    at("note").textContent = text;
   }
 
   /** @param {"yes" | "no" | "under-way"} kind @param {string} text */
   saved(kind, text) {
-    if (get("saved").textContent === text) return;
-    get("saved").className = `saved ${kind}`;
-    get("saved").textContent = text;
+    if (at("saved").textContent === text) return;
+    at("saved").className = `saved ${kind}`;
+    at("saved").textContent = text;
   }
 
   /** @param {string} text nothing: no banner @param {boolean} [retry] whether trying again at once may help */
   banner(text, retry = false) {
-    const focused = get("banner").contains(document.activeElement);
-    get("banner").hidden = !text;
-    get("retry").hidden = !retry;
-    if (get("banner-text").textContent !== text) get("banner-text").textContent = text;
-    if (focused && !retry) get(get("work").hidden ? "message-title" : "position").focus();
+    const focused = at("banner").contains(document.activeElement);
+    at("banner").hidden = !text;
+    at("retry").hidden = !retry;
+    if (at("banner-text").textContent !== text) at("banner-text").textContent = text;
+    if (focused && !retry) at(at("work").hidden ? "message-title" : "position").focus();
   }
 
   /**
@@ -216,13 +212,14 @@ export class View {
    * @param {Node[]} more between text and buttons
    */
   message(title, text, buttons = [], more = []) {
-    get("work").hidden = true;
-    get("message").hidden = false;
-    get("message-title").textContent = title;
-    get("message-text").textContent = text;
-    get("message-more").replaceChildren(...more);
-    get("message-buttons").replaceChildren(...buttons.map(([name, action], i) => button(name, action, i === 0)));
-    get("message-title").focus();
+    at("work").hidden = true;
+    at("message").hidden = false;
+    at("message-title").textContent = title;
+    at("message-text").textContent = text;
+    at("message-more").replaceChildren(...more);
+    at("message-buttons").replaceChildren(...buttons.map(([name, action]) => button(name, action)));
+    at("message-buttons").firstElementChild?.classList.add("primary");
+    at("message-title").focus();
   }
 
   /** @param {import("./state.js").Work} work @returns {Node[]} what was answered how often */
@@ -233,13 +230,7 @@ export class View {
     const counts = [
       [`${sides.left} better`, left], ["No difference", same], [`${sides.right} better`, right], [CANNOT, cannot], ["Comments", comments],
     ];
-    const list = element("dl", "tally", "");
-    for (const [name, count] of counts) {
-      const entry = document.createElement("div");
-      entry.append(element("dt", "", name), element("dd", "", String(count)));
-      list.append(entry);
-    }
-    return [list];
+    return [make("dl", { class: "tally" }, ...counts.map(([name, count]) => make("div", {}, make("dt", {}, name), make("dd", {}, String(count)))))];
   }
 }
 
@@ -248,9 +239,7 @@ export class View {
  * @param {string[]} lines
  */
 export function facts(lines) {
-  const list = element("ul", "facts", "");
-  list.append(...lines.map((line) => element("li", "", line)));
-  return list;
+  return make("ul", { class: "facts" }, ...lines.map((line) => make("li", {}, line)));
 }
 
 /**
@@ -258,16 +247,12 @@ export function facts(lines) {
  * @param {string} code
  */
 export function completionCode(code) {
-  const box = element("div", "code", "");
-  box.append(element("span", "", "Your completion code:"), element("code", "", code));
-  if (navigator.clipboard) { // not over plain HTTP from another machine
-    const copy = button("Copy", async () => {
-      await navigator.clipboard.writeText(code);
-      copy.textContent = "Copied";
-    }, false);
-    box.append(copy);
-  }
-  return box;
+  const copy = button("Copy", async () => {
+    await navigator.clipboard.writeText(code);
+    copy.textContent = "Copied";
+  });
+  copy.hidden = !navigator.clipboard; // over plain HTTP from another machine
+  return make("div", { class: "code" }, make("span", {}, "Your completion code:"), make("code", {}, code), copy);
 }
 
 /** @param {HTMLInputElement} radio @returns {Answer} */
@@ -283,16 +268,9 @@ export function valueOf(radio) {
  * @param {string} narrow
  */
 function answer(value, key, wide, narrow) {
-  const label = document.createElement("label");
-  if (value === "cannot") label.className = "cannot";
-  const radio = document.createElement("input");
-  radio.type = "radio";
-  radio.name = "answer";
-  radio.value = String(value);
-  const text = document.createElement("span");
-  text.append(element("span", "wide", wide), element("span", "narrow", narrow));
-  label.append(radio, element("kbd", "", key), text);
-  return label;
+  const text = make("span", {}, make("span", { class: "wide" }, wide), make("span", { class: "narrow" }, narrow));
+  const radio = make("input", { type: "radio", name: "answer", value });
+  return make("label", { class: value === "cannot" ? "cannot" : null }, radio, make("kbd", {}, key), text);
 }
 
 /** @param {string} words @param {{left: string, right: string}} names */
@@ -300,10 +278,13 @@ function worded(words, names) {
   return words.replace("{left}", names.left).replace("{right}", names.right);
 }
 
-/** @param {string} name @param {() => void} action @param {boolean} primary */
-function button(name, action, primary) {
-  const made = element("button", primary ? "primary" : "", name);
-  made.setAttribute("type", "button");
-  made.addEventListener("click", action);
-  return made;
+/**
+ * Show a text of the item from its beginning, as text alone: code looks like prose, so that no output looks special.
+ * @param {string} id
+ * @param {string} text
+ * @param {[number, number][]} [marked]
+ */
+function show(id, text, marked) {
+  at(id).replaceChildren(output(text, marked, []));
+  at(id).scrollTop = 0;
 }

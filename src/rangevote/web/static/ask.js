@@ -46,6 +46,7 @@ function kept(packed, path) {
 async function unpack(packed) {
   if (packed === undefined) return {};
   const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
+  const { DecompressionStream } = /** @type {any} */ (globalThis); // some type checkers do not know it
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).json();
 }

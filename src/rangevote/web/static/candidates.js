@@ -1,10 +1,8 @@
 // The candidates as a list: one line for each group, differences from the winner marked, details when opened.
 
-import { differing, flagged } from "./diff.js";
-import { read } from "./ngrams.js";
 import { memberColour, memberLegend, writers } from "./members.js";
 import { fixed, grouped, percent, probability } from "./numbers.js";
-import { bar, leader, rowOf } from "./top.js";
+import { bar, leader, ownWords, rowOf } from "./top.js";
 import { button, excerpt, faint, make, output, problem } from "./text.js";
 
 /** Groups that are shown before the reader asks for more. */
@@ -116,10 +114,7 @@ function answer(group) {
 function difference(row, election) {
   const winner = rowOf(election, election.winner);
   if (row === winner) return excerpt(row, [], 0);
-  const { unit } = election.measure;
-  const [text, other] = [read(row.text, unit, row.units), read(winner.text, unit, winner.units)];
-  const flags = differing(text.units.map((one) => one.unit), other.units.map((one) => one.unit));
-  const ranges = row.units === null || unit === "words" ? flagged(text, flags) : []; // listed units stand elsewhere than in the text
+  const ranges = ownWords(row, winner, election);
   return excerpt(row, ranges, ranges[0]?.[0] ?? 0);
 }
 

@@ -1,7 +1,25 @@
-// Which words of a text are not in another, in its order: what is left of the longest common subsequence.
+// Which words of a text are not in another, in its order: what the longest common subsequence leaves out.
 
 /** Pairs of words that are compared; beyond, all between the common beginning and end differs. */
 const PAIRS = 4_000_000;
+
+/**
+ * Where the units of a text stand that another text does not have; neighbours are one range.
+ * @param {import("./ngrams.js").Read} text
+ * @param {import("./ngrams.js").Read} other
+ */
+export function differences(text, other) {
+  const [ours, theirs] = [text, other].map(({ units }) => units.map(({ unit }) => unit));
+  const flags = differing(ours, theirs);
+  /** @type {[number, number][]} */
+  const ranges = [];
+  text.units.forEach(({ begin, end }, i) => {
+    if (!flags[i]) return;
+    if (i && flags[i - 1]) ranges[ranges.length - 1][1] = end;
+    else ranges.push([begin, end]);
+  });
+  return ranges;
+}
 
 /**
  * Whether each unit of `text` differs from `other`.
@@ -9,7 +27,7 @@ const PAIRS = 4_000_000;
  * @param {string[]} other
  * @returns {boolean[]}
  */
-export function differing(text, other) {
+function differing(text, other) {
   let begin = 0;
   let [end, ends] = [text.length, other.length];
   while (begin < end && begin < ends && text[begin] === other[begin]) begin++;
@@ -35,21 +53,4 @@ export function differing(text, other) {
     else j++;
   }
   return flags;
-}
-
-/**
- * Where the units that differ stand, neighbours as one range.
- * @param {import("./ngrams.js").Read} read
- * @param {boolean[]} flags
- * @returns {[number, number][]}
- */
-export function flagged({ units }, flags) {
-  /** @type {[number, number][]} */
-  const ranges = [];
-  units.forEach(({ begin, end }, i) => {
-    if (!flags[i]) return;
-    if (i && flags[i - 1] && ranges.length) ranges[ranges.length - 1][1] = end;
-    else ranges.push([begin, end]);
-  });
-  return ranges;
 }

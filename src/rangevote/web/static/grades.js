@@ -164,7 +164,7 @@ class View {
 
   explained() {
     const { election, graded } = this;
-    const note = faint("A row shows what one voter thinks of every candidate: the darker, the more alike. Point at a cell, or move with the arrow keys.");
+    const note = faint("A row shows how alike one voter is to every candidate: the stronger the colour, the more alike. Point at a cell, or move with the arrow keys.");
     if (this.panel) note.append(" At the edges are the colours of the members.");
     const [voters, candidates] = [graded.voters.length, graded.candidates.length];
     if (voters < election.voters.total || candidates < election.candidates.total) {

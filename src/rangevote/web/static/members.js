@@ -97,7 +97,7 @@ export function showMembers(container, panel) {
   container.replaceChildren(scrolling("Members of the panel", "", table), faint(explained(panel)));
 }
 
-/** @param {import("./answers").MemberSummary} member @param {boolean} answers */
+/** @param {import("./answers").PanelSummary["members"][number]} member @param {boolean} answers */
 function agreement({ agreement: known, interval }, answers) {
   if (known === null) return "–";
   return answers ? `${part(known)}${interval ? ` (${part(interval[0])} to ${part(interval[1])})` : ""}` : known.toFixed(3);

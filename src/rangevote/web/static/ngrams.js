@@ -1,7 +1,7 @@
 // The n-grams that two texts share, as the measures find them (similarity/units.py, kernel/plain.py).
 
 /** What Python's str.split takes for white space. */
-const WORD = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
+const SPACE = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
 const SIGN = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/gu;
 
 /** The words of ASCII texts; those of others are listed. */
@@ -28,13 +28,20 @@ export function read(text, kind, listed) {
     });
     return { text: inside ? text : listed.join(" "), units };
   }
-  const matches = text.matchAll(kind === "chars" ? SIGN : kind === "words" ? ASCII : WORD);
-  return {
-    text,
-    units: Array.from(matches, ({ 0: unit, index: begin = 0 }) => {
-      return { unit: kind === "words" ? unit.toLowerCase() : unit, begin, end: begin + unit.length };
-    }),
-  };
+  const found = split(text, kind === "chars" ? SIGN : kind === "words" ? ASCII : SPACE);
+  if (kind === "words") for (const one of found.units) one.unit = one.unit.toLowerCase();
+  return found;
+}
+
+/**
+ * A text with all that a pattern finds in it.
+ * @param {string} text
+ * @param {RegExp} pattern
+ * @returns {Read}
+ */
+export function split(text, pattern) {
+  const units = Array.from(text.matchAll(pattern), ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length }));
+  return { text, units };
 }
 
 /**

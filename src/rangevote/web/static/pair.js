@@ -67,7 +67,7 @@ function content(pair, voter, candidate) {
   const draw = () => {
     const n = Number(choice.value);
     const both = shared(voter, candidate, n, measure);
-    status.textContent = `${both.both} of the voter's ${counted(both.all, `${n}-gram`)} also in the candidate.`;
+    status.textContent = `The candidate has ${both.both} of the voter's ${counted(both.all, `${n}-gram`)}.`;
     texts.replaceChildren(
       column("Voter", pair.voter.member, voter, both.voter),
       column(`Candidate of rank ${pair.candidate.rank}`, pair.candidate.member, candidate, both.candidate),

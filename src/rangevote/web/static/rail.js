@@ -3,7 +3,7 @@
 import { ask, exported } from "./ask.js";
 import { memberBadge } from "./members.js";
 import { counted, grouped, percent, small } from "./numbers.js";
-import { button, make, output, why } from "./text.js";
+import { at, button, make, output, why } from "./text.js";
 import { isFirm } from "./top.js";
 import { append } from "./unseen.js";
 
@@ -12,9 +12,6 @@ const MOST_BALLOTS = 10_000;
 const LINES = 200;
 /** Bars of the histogram of margins. */
 const BINS = 12;
-
-/** @param {string} id @returns {any} */
-export const at = (id) => document.getElementById(id);
 
 /** @typedef {import("./answers").Listed} Listed */
 

@@ -8,6 +8,13 @@ const SHORT = 240;
 const LEAD = 60;
 
 /**
+ * The element of the page with an id.
+ * @param {string} id
+ * @returns {any}
+ */
+export const at = (id) => document.getElementById(id);
+
+/**
  * An element with attributes and children; strings become text.
  * @param {string} tag
  * @param {Record<string, string | number | boolean | null>} [attributes] null and false are left out
@@ -75,11 +82,11 @@ export function scrolling(label, kind, ...children) {
  * A model's output, isolated; `ranges` of it are marked, code is in monospace.
  * @param {string} text
  * @param {[number, number][]} [ranges] in order, without overlap
+ * @param {[number, number][]} [code]
  */
-export function output(text, ranges = []) {
+export function output(text, ranges = [], code = codeRanges(text)) {
   if (!text.trim()) return make("span", { class: "faint" }, text ? "(only white space)" : "(empty output)");
   const shown = make("bdi", { class: "output", dir: "auto" });
-  const code = codeRanges(text);
   const cuts = [0, ...ranges.flat(), ...code.flat(), text.length].sort((one, other) => one - other);
   /** @param {[number, number][]} some @param {number} at */
   const within = (some, at) => some.some(([begin, end]) => at >= begin && at < end);

@@ -1,6 +1,6 @@
 // The top of the page: what was asked, who won and why; then the winner beside the most likely output.
 
-import { differing, flagged } from "./diff.js";
+import { differences } from "./diff.js";
 import { read } from "./ngrams.js";
 import { memberBadge } from "./members.js";
 import { fixed, grouped, percent, small } from "./numbers.js";
@@ -143,8 +143,6 @@ export function duel(election) {
   if (election.most_likely === null) return null;
   const [winner, likely] = [rowOf(election, election.winner), rowOf(election, election.most_likely)];
   if (winner === likely || winner.text === likely.text) return null;
-  const [one, other] = [winner, likely].map((row) => read(row.text, election.measure.unit, row.units));
-  const [ours, theirs] = [one, other].map(({ units }) => units.map(({ unit }) => unit));
   const lowest = Math.min(0, winner.score ?? 0, likely.score ?? 0);
   const most = {
     share: Math.max(winner.share ?? 0, likely.share ?? 0),
@@ -152,10 +150,21 @@ export function duel(election) {
   };
   const box = make("div", { class: "columns duel" });
   box.append(
-    side(leader(election), "won", winner, flagged(one, differing(ours, theirs)), most, lowest),
-    side("Most likely", "likely", likely, flagged(other, differing(theirs, ours)), most, lowest),
+    side(leader(election), "won", winner, ownWords(winner, likely, election), most, lowest),
+    side("Most likely", "likely", likely, ownWords(likely, winner, election), most, lowest),
   );
   return box;
+}
+
+/**
+ * Where a candidate's words stand that another does not have.
+ * @param {import("./answers").Candidate} row
+ * @param {import("./answers").Candidate} other
+ * @param {import("./answers").Election} election
+ */
+export function ownWords(row, other, { measure: { unit } }) {
+  if (row.units !== null && unit !== "words") return []; // listed units stand elsewhere than in the text
+  return differences(read(row.text, unit, row.units), read(other.text, unit, other.units));
 }
 
 /**

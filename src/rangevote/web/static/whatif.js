@@ -1,8 +1,7 @@
 // What if: measure, temperature, own likelihood and who votes can be changed; the election is counted again at once.
 
-import { button, make, output } from "./text.js";
+import { at, button, make, output } from "./text.js";
 import { rowOf } from "./top.js";
-import { at } from "./rail.js";
 
 /** Settings that the address and the server's queries have, by these names. */
 export const TURNED = ["similarity", "temperature", "likelihood", "weights", "voters", "without"];
