@@ -94,10 +94,15 @@ def test_several_files_are_lists_of_the_same_ballots(run, served, tmp_path):
     small.write_bytes(lines(ballot("x", "a b", "a c"), ballot("y", "d", "e")))
     large.write_bytes(lines(ballot("y", "d", "e", "f"), ballot("z", "g"), ballot("x", "a b", "a c", "a d")))
     done = run("show", small, large)
-    assert "k3 has 1 ballots that are not in k2; they are not shown." in done.err
+    assert "not shown, since k2 does not have them: 1 of the ballots in k3." in done.err
     assert [one["name"] for one in served.get("/api/election")["lists"]] == ["k2", "k3"]
     assert served.get("/api/ballots/0?list=1")["candidates"]["total"] == 3
     assert served.get("/api/ballots/1/winners?list=1")["candidates"] == 3
+    assert run("show", "--panel", small, large).code == 0
+    about, election = served.get("/api/election"), served.get("/api/ballots/0")
+    assert (about["lists"], about["members"]) == ([{"name": "k2, k3", "ballots": 3}], ["k2", "k3"])
+    assert sorted(row["member"] for row in election["candidates"]["rows"]) == ["k2"] * 2 + ["k3"] * 3
+    assert election["shares"] == {"k2": 0.5, "k3": 0.5}
 
 
 def test_other_formats_and_pipes_are_read(run, served, tmp_path):
@@ -133,6 +138,7 @@ def test_mistakes_on_the_command_line_are_told(run, tmp_path, three):
         (["-", "-"], 2, "'-' (standard input) can be read once"),
         ([three, "-s", "overlaps_2"], 2, "Did you mean 'overlap_2'"),
         ([three, "--image-root", tmp_path / "no"], 2, "is not a folder"),
+        (["--panel", three], 2, "--panel needs several files, one for each member."),
     ):
         done = run("show", *arguments)
         assert done.code == code, done.err

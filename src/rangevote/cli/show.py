@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import webbrowser
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.command(cls=HelpCommand, example="rangevote show k4.jsonl k10.jsonl --export elections.html")
 @click.argument("ballots", nargs=-1, metavar="[BALLOTS]...")
 @election_options
+@option("--panel", "The files are the members of one panel, as in `rangevote vote`, not several lists.")
 @option("--export FILE", "Write the page as one file that opens from disk, and exit.")
 @option("--limit N", "Number of ballots in an exported file.", type=click.IntRange(min=1), default=100)
 @option("--force", "Overwrite an existing file.")
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 def show(
     ballots: tuple[str, ...],
     settings: Settings,
+    panel: bool,
     export: str | None,
     limit: int,
     force: bool,
@@ -59,7 +62,8 @@ def show(
     The page shows who won and why, the winner beside the most likely output, all candidates, who supports
     whom, how firm the winner is, and who wins under other settings. Several files are several lists of the
     same elections, such as beams of different sizes (`rangevote show k4.jsonl k10.jsonl k100.jsonl`),
-    matched by the ballots' ids. Without a file, the page shows figure 1 of the paper.
+    matched by the ballots' ids; with --panel their candidates stand together. Without a file, the page
+    shows figure 1 of the paper.
     """
     need("starlette", "web", "a page in the browser")
     from rangevote.cli.demo import figure_1
@@ -68,11 +72,15 @@ def show(
     notes = Notes(quiet=quiet)
     check_inputs(ballots)
     refuse_input(export, ballots)
-    lists = _lists(ballots, reading, quiet) if ballots else [Ballots("figure 1", [figure_1()])]
+    if panel:
+        lists, settings = _panel(ballots, settings, reading, quiet)
+    else:
+        lists = _lists(ballots, reading, quiet) if ballots else [Ballots("figure 1", [figure_1()])]
     kept = None if export is None else limit
     page = ElectionPage(lists, settings, kept=kept, images=_images(ballots, image_root))
     for name, number in page.unmatched():
-        notes.tell(f"{name} has {number:,} ballots that are not in {lists[0].name}; they are not shown.")
+        reason = f"not shown, since {lists[0].name} does not have them"
+        notes.tell(f"{reason}: {number:,} of the ballots in {name}.")
     if export is not None:
         export_page(page, export, force, quiet, notes)
     else:
@@ -97,6 +105,22 @@ def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> list[Ball
         with read(path, reading) as entries:
             lists.append(Ballots.read(name, Bar(entries, "reading", quiet=quiet).track(entries)))
     return lists
+
+
+def _panel(
+    paths: Sequence[str], settings: Settings, reading: ReadOptions, quiet: bool
+) -> tuple[list[Ballots], Settings]:
+    """One list, of the ballots of all members."""
+    from rangevote.cli.members import panel_files
+    from rangevote.web.app import Ballots
+
+    files, settings = panel_files(paths, (), settings)
+    if not files.members:
+        raise UsageError("--panel needs several files, one for each member.")
+    with ExitStack() as stack:
+        first, entries = files.read(stack, reading)
+        tracked = Bar(first, "reading", quiet=quiet).track(entries)
+        return [Ballots.read(", ".join(files.members), tracked)], settings
 
 
 def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
