@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -88,7 +89,11 @@ def test_the_report_has_the_problem_of_every_package_and_what_fixes_it(run, plac
 def test_the_report_fits_a_terminal_of_80_columns_except_for_commands(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = run("doctor").out.decode().splitlines()
-    assert [line for line in lines if len(line) > 80 and len(line.split()) > 3 and "pip" not in line] == []
+    assert [
+        line
+        for line in lines
+        if len(line) > 80 and len(line.split()) > 3 and not re.search("pip|git clone", line)
+    ] == []
 
 
 TOMLI = ["tomli"] * (sys.version_info < (3, 11))  # part of Python since then
@@ -118,6 +123,12 @@ def test_trying_imports_finds_what_only_breaks_then(place, monkeypatch):
     install(place, "slow-one", "1.0", "import time; time.sleep(600)")
     slow = look(Requirement("slow-one"), tried=True, timeout=1)
     assert slow["problem"] == "cannot be imported: not done after 1 seconds"
+
+
+def test_a_package_that_is_on_no_index_is_installed_from_its_repository(run):
+    others = {other["name"]: other["install"] for other in json.loads(run("doctor", "--json").out)["others"]}
+    assert others["metricx24"].startswith("git clone ")
+    assert others["bert-score"] == "pip install bert-score"
 
 
 def test_a_module_that_is_blocked_is_no_traceback(run, monkeypatch):

@@ -16,7 +16,7 @@ import sys
 import textwrap
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from packaging.requirements import Requirement
@@ -24,6 +24,9 @@ from packaging.requirements import Requirement
 from rangevote import __version__
 from rangevote.cli.options import HelpCommand, option
 from rangevote.parallel import cores
+
+if TYPE_CHECKING:
+    from rangevote.similarity import Listing
 
 #: What the extras are for; extras without an entry (`all`, `dev`) are not reported.
 PURPOSES = {
@@ -59,7 +62,7 @@ IMPORT_TIMEOUT = 300.0  # seconds
 @option("--json", "Print one JSON object instead of the report.", name="as_json")
 @option("--try", "Also import every package, each in a new process: slow.", name="tried")
 def doctor(as_json: bool, tried: bool) -> None:
-    """Report what is installed, what is missing, and which pip install fixes it.
+    """Report what is installed, what is missing, and which command installs it.
 
     Optional packages are looked up but not imported, unless you pass --try. The exit code is always 0.
     """
@@ -71,13 +74,13 @@ def examine(tried: bool) -> dict[str, Any]:
     """All that is reported, as the JSON has it."""
     extras = requirements("rangevote")
     kernels = {"compiled": False, "why": "", "usable": True}
-    measures = {}
+    others: list[Listing] = []
     try:
         from rangevote.kernel import COMPILED, WHY_PLAIN
         from rangevote.similarity import WITH_MODELS
 
         kernels |= {"compiled": COMPILED, "why": WHY_PLAIN}
-        measures = {one.package: f"similarity {one.example}" for one in WITH_MODELS.values() if one.package}
+        others = [one for one in WITH_MODELS.values() if one.package]
     except Exception as error:  # numpy may be broken
         kernels |= {"why": f"{type(error).__name__}: {error}", "usable": False}
     base = os.environ.get("HF_HOME") or f"{os.environ.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
@@ -93,10 +96,13 @@ def examine(tried: bool) -> dict[str, Any]:
         "kernels": kernels,
         "core": [look(package, tried=True) for package in extras.get("", [])],
         "extras": [
-            _group(name, PURPOSES[name], extras[name], f'"rangevote[{name}]"', tried)
+            _group(name, PURPOSES[name], extras[name], f'pip install "rangevote[{name}]"', tried)
             for name in sorted(extras.keys() & PURPOSES.keys())
         ],
-        "others": [_group(name, use, [Requirement(name)], name, tried) for name, use in measures.items()],
+        "others": [
+            _group(one.package, f"similarity {one.example}", [Requirement(one.package)], one.install, tried)
+            for one in others
+        ],
         "threads": {"processors": os.cpu_count(), "usable": cores()},
         "cache": {
             "folder": str(cache),
@@ -163,7 +169,6 @@ def _import_error(module: str, timeout: float) -> str:
 def _group(name: str, use: str, packages: list[Requirement], install: str, tried: bool) -> dict[str, Any]:
     states = [look(package, tried) for package in packages]
     complete = all(package["state"] == "ok" for package in states)
-    install = f"pip install {install}"
     return {"name": name, "for": use, "complete": complete, "packages": states, "install": install}
 
 
