@@ -102,7 +102,7 @@ CLAIMS = [
     ),
     Claim(
         "tutorials/translate.md",
-        "**The default preset, `blend`,** held up best of the fixed measures as beams grew",
+        "**The default preset, `blend`,** held up best of the fixed settings as beams grew",
         lambda: best_of_the_fixed(TRANSLATION) == BLEND,
     ),
     Claim(

@@ -78,9 +78,9 @@ class Commands(click.Group):
     help="Show the version and exit.",
 )
 def cli() -> None:
-    """Elect the most representative output of a language model.
+    """Elect the most representative of several outputs.
 
-    Sequences vote for each other: score(c) = sum of P(v) sim(v, c) over the voters v.
+    Outputs vote for each other: score(c) = sum of P(v) sim(v, c) over the voters v.
     """
 
 

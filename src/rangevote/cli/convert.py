@@ -31,8 +31,8 @@ def convert(
 ) -> None:
     """Convert the n-best list FILE ('-': standard input) to another format.
 
-    Scores become natural-log sums; where the file's scores cannot be turned into such, the options that
-    settle it are named.
+    Scores become sums of natural logs. If the file does not say what its scores mean, the error names the
+    options that settle it.
     """
     from rangevote.formats import ending, read, writer
 

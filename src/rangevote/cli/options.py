@@ -50,7 +50,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Election": (
         *("--profile", "--similarities", "--temperatures", "--exponents", "--likelihoods", "--max-risk"),
     ),
-    "Measures": (
+    "Metrics": (
         *("--metric", "--metric-tokenize", "--bleu-tokenize", "--lowercase", "--resamples", "--seed"),
         *("--p-value", "--key", "--confidence"),
     ),

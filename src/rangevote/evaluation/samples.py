@@ -312,7 +312,8 @@ class SampleReport:
         notes = []
         if self.maj_at:
             how = f"over {self.subsets:,} subsets" if self.subsets else "over all subsets of n samples"
-            notes.append(f"maj@n: the elected answer is right, {how}, ties in equal parts; pass@n: any is")
+            notes.append(f"maj@n: the elected answer is right, {how}; a tie counts in equal parts")
+            notes.append("pass@n: at least one of n samples is right")
             means = ", ".join(f"{name} {score.value:.2f}" for name, score in self._shares().items())
             notes.append(f"means: {means}")
         notes.append(f"samples without an answer: {self.abstained:,}")
