@@ -22,7 +22,7 @@ from experiments.voting import write_outputs
 from rangevote.election.elect import elect
 from rangevote.election.rules import leader, own_likelihood
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
-from rangevote.similarity.base import short
+from rangevote.similarity.base import number_text
 
 #: A kind of voters: names of lists, or, for a panel, such for each member.
 Kind = Sequence[str] | Mapping[str, Sequence[str]]
@@ -33,7 +33,7 @@ def setting_name(measure: str, likelihood: float, kind: str) -> str:
     >>> setting_name("overlap_2", 0.4, "half")
     'overlap_2, L = 0.4, voters: half'
     """
-    return f"{measure}, L = {short(likelihood)}, voters: {kind}"
+    return f"{measure}, L = {number_text(likelihood)}, voters: {kind}"
 
 
 def vote_sampled(

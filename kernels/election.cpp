@@ -56,13 +56,13 @@ bool Elections::hold(const ElectionPlan &plan, const Side &candidates, const Sid
     else index_->reset(plan.features);
     index_->set_candidates(candidates.texts);
     if (voters) index_->add(voters->texts);
-    const bool own = !voters;
+    const bool self_voting = !voters;
     out.scores.resize(candidates.size());
-    index_->tally(plan.formula, plan.parameter, out.weights.data(), own, out.scores.data());
+    index_->tally(plan.formula, plan.parameter, out.weights.data(), self_voting, out.scores.data());
     out.supported = false;
     for (std::size_t c = 0; c < out.scores.size(); ++c) {  // a text gives itself at most its own weight
         out.scores[c] = rounded(out.scores[c]);
-        out.supported |= out.scores[c] > (own && out.scores.size() > 1 ? out.weights[c] + ROUNDING : 0.0);
+        out.supported |= out.scores[c] > (self_voting && out.scores.size() > 1 ? out.weights[c] + ROUNDING : 0.0);
     }
     if (!add_likelihood(plan, candidates, out)) return false;
     choose(candidates, out);
@@ -136,7 +136,7 @@ bool Elections::repeats(const Side &voters) {
 
 // x log P(c) / |c| (election/rules.py, own_likelihood; |c| is hypothesis.py, Hypotheses.lengths).
 bool Elections::add_likelihood(const ElectionPlan &plan, const Side &candidates, Outcome &out) const {
-    out.own.clear();
+    out.evidence.clear();
     if (plan.likelihood == 0.0) return true;
     if (candidates.logprobs.empty()) return false;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
@@ -144,9 +144,9 @@ bool Elections::add_likelihood(const ElectionPlan &plan, const Side &candidates,
                                  ? words_in(candidates.texts[c])
                                  : candidates.token_ends[c] - (c ? candidates.token_ends[c - 1] : 0);
         length += candidates.finished.empty() ? 1 : candidates.finished[c];
-        out.own.push_back(rounded(
+        out.evidence.push_back(rounded(
             plan.likelihood * (candidates.logprobs[c] / static_cast<double>(std::max<std::size_t>(length, 1)))));
-        out.scores[c] += out.own[c];
+        out.scores[c] += out.evidence[c];
     }
     return true;
 }
@@ -165,7 +165,7 @@ void Elections::choose(const Side &candidates, Outcome &out) const {
     double second = -INFINITE;
     for (std::size_t c = 0; c < scores.size(); ++c) {
         if (c == winner || (!out.alone && scores[c] <= second)) continue;
-        if ((!out.own.empty() || scores[c] == scores[winner]) && index_->same_items(c, winner)) continue;
+        if ((!out.evidence.empty() || scores[c] == scores[winner]) && index_->same_items(c, winner)) continue;
         out.alone = false;
         second = std::max(second, scores[c]);
     }

@@ -42,7 +42,7 @@ struct ElectionPlan {
 };
 
 struct Outcome {
-    std::vector<double> scores, weights, own;  // own: the part of a score that is the candidate's likelihood
+    std::vector<double> scores, weights, evidence;  // evidence: the part of a score that is the candidate's likelihood
     std::size_t winner = 0;
     bool by_probability = false;  // else by count
     bool alone = false;           // no candidate is of another group than the winner, so there is no margin

@@ -189,9 +189,9 @@ int unit_bits(const double *masses, std::size_t number) {
 }
 
 // plain.py, Index.tally
-void Index::tally_family(const double *weights, double a, bool own, double *scores) const {
+void Index::tally_family(const double *weights, double a, bool self_voting, double *scores) const {
     check();
-    const Sequences &voters = electorate(own);
+    const Sequences &voters = electorate(self_voting);
     std::fill(scores, scores + candidates(), 0.0);
     mass_.of(a);
     worth_.of(a - 1.0);

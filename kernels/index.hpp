@@ -64,15 +64,15 @@ public:
     template <class Sequence> void add(const std::vector<Sequence> &sequences) { encode(sequences, added_, false); }
 
     std::size_t candidates() const { return candidates_.lengths.size(); }
-    std::size_t voters(bool own) const { return electorate(own).lengths.size(); }
+    std::size_t voters(bool self_voting) const { return electorate(self_voting).lengths.size(); }
 
     // Whether two candidates have the same items at every order: no voter can tell them apart.
     bool same_items(std::size_t one, std::size_t other) const;
 
     // score(c), one for each candidate. `parameter`: the exponent a of the family, beta of chrF.
-    void tally(Formula formula, double parameter, const double *weights, bool own, double *scores) const;
+    void tally(Formula formula, double parameter, const double *weights, bool self_voting, double *scores) const;
     // Grades of all pairs, row by row (voters x candidates).
-    void grades(Formula formula, double parameter, bool own, double *out) const;
+    void grades(Formula formula, double parameter, bool self_voting, double *out) const;
 
     Unit unit() const { return features_.unit; }
     std::mutex &mutex() const { return mutex_; }
@@ -96,10 +96,10 @@ private:
     void emit_short(Level &level, Items &items, Id known);
     Id occurrence(Level &level, Id gram, bool &fresh);
     void check() const;
-    void tally_family(const double *weights, double a, bool own, double *scores) const;
-    template <class Grader, class Take> void each_block(bool own, Grader &&grader, Take &&take) const;
-    template <class Take> void each_grade(Formula formula, double parameter, bool own, Take &&take) const;
-    const Sequences &electorate(bool own) const { return own ? candidates_ : added_; }
+    void tally_family(const double *weights, double a, bool self_voting, double *scores) const;
+    template <class Grader, class Take> void each_block(bool self_voting, Grader &&grader, Take &&take) const;
+    template <class Take> void each_grade(Formula formula, double parameter, bool self_voting, Take &&take) const;
+    const Sequences &electorate(bool self_voting) const { return self_voting ? candidates_ : added_; }
 
     Features features_;
     WordTable words_;

@@ -110,22 +110,23 @@ Scores array(std::unique_ptr<double[]> data, std::initializer_list<std::size_t> 
 }
 
 // Sizes are read inside the lock: another thread may be adding voters.
-Scores tally(const Index &index, const Weights &weights, double parameter, bool own, const std::string &formula) {
+Scores tally(const Index &index, const Weights &weights, double parameter, bool self_voting,
+             const std::string &formula) {
     auto scores = room(index.candidates());
     run(index, [&] {
-        if (weights.shape(0) != index.voters(own)) throw std::invalid_argument("one weight for each voter");
-        index.tally(formula_named(formula), parameter, weights.data(), own, scores.get());
+        if (weights.shape(0) != index.voters(self_voting)) throw std::invalid_argument("one weight for each voter");
+        index.tally(formula_named(formula), parameter, weights.data(), self_voting, scores.get());
     });
     return array(std::move(scores), {index.candidates()});
 }
 
-Scores grades(const Index &index, double parameter, bool own, const std::string &formula) {
+Scores grades(const Index &index, double parameter, bool self_voting, const std::string &formula) {
     std::size_t rows = 0;
     std::unique_ptr<double[]> grades;
     run(index, [&] {
-        rows = index.voters(own);
+        rows = index.voters(self_voting);
         grades = room(rows * index.candidates());
-        index.grades(formula_named(formula), parameter, own, grades.get());
+        index.grades(formula_named(formula), parameter, self_voting, grades.get());
     });
     return array(std::move(grades), {rows, index.candidates()});
 }
@@ -242,7 +243,7 @@ class Election {
     static nb::object answer(const Outcome &outcome) {
         std::vector<double> numbers = outcome.scores;
         numbers.insert(numbers.end(), outcome.weights.begin(), outcome.weights.end());
-        numbers.insert(numbers.end(), outcome.own.begin(), outcome.own.end());
+        numbers.insert(numbers.end(), outcome.evidence.begin(), outcome.evidence.end());
         return nb::make_tuple(outcome.winner, outcome.scores[outcome.winner],
                               outcome.alone ? nb::object(nb::none()) : nb::cast(outcome.margin), outcome.supported,
                               outcome.by_probability, nb::bytes(numbers.data(), numbers.size() * sizeof(double)));
@@ -302,6 +303,7 @@ NB_MODULE(_kernels, m) {
              nb::arg("short"))
         .def_prop_ro("voters", [](const Index &index) { return index.voters(false); })
         .def("add", &add, nb::arg("sequences"))
-        .def("tally", &tally, nb::arg("weights"), nb::arg("parameter"), nb::arg("own"), nb::arg("formula") = "family")
-        .def("grades", &grades, nb::arg("parameter"), nb::arg("own"), nb::arg("formula") = "family");
+        .def("tally", &tally, nb::arg("weights"), nb::arg("parameter"), nb::arg("self_voting"),
+             nb::arg("formula") = "family")
+        .def("grades", &grades, nb::arg("parameter"), nb::arg("self_voting"), nb::arg("formula") = "family");
 }

@@ -101,8 +101,8 @@ public:
             for (std::size_t c = first_; c < last_; ++c) {
                 const double m = matches[k][c - first_];
                 if (m == 0) continue;
-                const double own = candidates_.orders[k].sizes[c];
-                out[c - first_] += a_ == 0 ? m / size : m * std::pow(size, a_ - 1.0) * std::pow(own, -a_);
+                const double length = candidates_.orders[k].sizes[c];
+                out[c - first_] += a_ == 0 ? m / size : m * std::pow(size, a_ - 1.0) * std::pow(length, -a_);
             }
         }
         for (std::size_t j = 0; j < BLOCK; ++j) out[j] /= static_cast<double>(orders);
@@ -207,9 +207,9 @@ public:
 }  // namespace
 
 // Calls take(v, first, last, grades) for every voter and block of candidates.
-template <class Grader, class Take> void Index::each_block(bool own, Grader &&grader, Take &&take) const {
+template <class Grader, class Take> void Index::each_block(bool self_voting, Grader &&grader, Take &&take) const {
     check();
-    const Sequences &voters = electorate(own);
+    const Sequences &voters = electorate(self_voting);
     std::vector<BlockRows> rows;
     for (const Id known : known_) rows.emplace_back(known);
     std::vector<std::int32_t> matches(features_.orders.size() * BLOCK);
@@ -227,28 +227,29 @@ template <class Grader, class Take> void Index::each_block(bool own, Grader &&gr
     }
 }
 
-template <class Take> void Index::each_grade(Formula formula, double parameter, bool own, Take &&take) const {
-    const Sequences &voters = electorate(own);
+template <class Take> void Index::each_grade(Formula formula, double parameter, bool self_voting, Take &&take) const {
+    const Sequences &voters = electorate(self_voting);
     switch (formula) {
-    case Formula::family: return each_block(own, Family(candidates_, voters, parameter), take);
-    case Formula::bleu: return each_block(own, Bleu(candidates_, voters, false), take);
-    case Formula::smoothed_bleu: return each_block(own, Bleu(candidates_, voters, true), take);
-    case Formula::chrf: return each_block(own, Chrf(candidates_, voters, parameter), take);
+    case Formula::family: return each_block(self_voting, Family(candidates_, voters, parameter), take);
+    case Formula::bleu: return each_block(self_voting, Bleu(candidates_, voters, false), take);
+    case Formula::smoothed_bleu: return each_block(self_voting, Bleu(candidates_, voters, true), take);
+    case Formula::chrf: return each_block(self_voting, Chrf(candidates_, voters, parameter), take);
     }
 }
 
-void Index::grades(Formula formula, double parameter, bool own, double *out) const {
-    each_grade(formula, parameter, own,
+void Index::grades(Formula formula, double parameter, bool self_voting, double *out) const {
+    each_grade(formula, parameter, self_voting,
                [&](std::size_t v, std::size_t first, std::size_t last, const double *grades) {
                    std::copy(grades, grades + (last - first), out + v * candidates() + first);
                });
 }
 
-void Index::tally(Formula formula, double parameter, const double *weights, bool own, double *scores) const {
-    if (formula == Formula::family) return tally_family(weights, parameter, own, scores);  // linear
+void Index::tally(Formula formula, double parameter, const double *weights, bool self_voting, double *scores) const {
+    if (formula == Formula::family) return tally_family(weights, parameter, self_voting, scores);  // linear
     std::vector<std::int64_t> votes((candidates() / BLOCK + 1) * BLOCK, 0);
-    const int bits = unit_bits(weights, voters(own));
-    each_grade(formula, parameter, own, [&](std::size_t v, std::size_t first, std::size_t, const double *grades) {
+    const int bits = unit_bits(weights, voters(self_voting));
+    each_grade(formula, parameter, self_voting,
+               [&](std::size_t v, std::size_t first, std::size_t, const double *grades) {
         for (std::size_t j = 0; j < BLOCK; ++j) // scaling by a power of two is exact: before or after
             votes[first + j] += std::llrint(std::ldexp(1.0, bits) * (weights[v] * grades[j]));
     });

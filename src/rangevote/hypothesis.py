@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from types import NoneType
-from typing import Any, overload
+from typing import Any, TypeGuard, overload
 
 import msgspec
 import numpy as np
@@ -170,7 +170,7 @@ class Hypotheses(Sequence[Hypothesis]):
                     raise UsageError(f"the {role} are checked already and bring their own log-probabilities.")
                 return items
             _refuse_tables(items, role)
-            if isinstance(items, Mapping) and not any(map(_is_number, items.values())):
+            if isinstance(items, Mapping) and not any(map(is_number, items.values())):
                 return cls._of_panel(items, logprobs, role)
             values_lost = isinstance(items, Mapping) and logprobs is None
             if isinstance(items, (str, bytes)) or not isinstance(items, Iterable) or values_lost:
@@ -377,7 +377,7 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
         isinstance(token, (int, np.integer)) and not isinstance(token, bool) for token in item
     ):
         return Hypothesis(tokens=tuple(map(int, item)))
-    if _is_number(item):
+    if is_number(item):
         return Hypothesis(text=str(item).removesuffix(".0"))  # an answer: 5 and 5.0 are one
     if isinstance(item, Mapping):
         return _row_of_fields(item, f"{role}[{index}]")
@@ -388,8 +388,9 @@ def _row(item: object, index: int, role: str) -> Hypothesis:
     )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether a value is a real number, numpy's included; True is not one here."""
+    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 
 def _row_of_fields(item: Mapping[Any, Any], field: str) -> Hypothesis:
@@ -546,7 +547,7 @@ def _check_row(row: Hypothesis, field: str) -> None:
                 field=f"{field}.token_logprobs[{i}]",
             )
     for name, score in (row.scores or {}).items():
-        if not isinstance(score, (int, float)) or isinstance(score, bool) or not math.isfinite(score):
+        if not is_number(score) or not math.isfinite(score):
             raise DataError(f"expected a finite number, got {score!r}.", field=f"{field}.scores.{name}")
     if row.weight is not None:
         _check_weight(row.weight, f"{field}.weight")

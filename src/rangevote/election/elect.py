@@ -30,7 +30,7 @@ from rangevote.election.weights import (
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed, Logprobs
 from rangevote.parallel import map_in_order
-from rangevote.similarity.base import pair_limit, short
+from rangevote.similarity.base import number_text, pair_limit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -301,7 +301,7 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     """Apply the rule; `weighting` is the name of the weights for the signature."""
     if settings.temperature is not None and not has_temperature(weighting):
         warn(
-            f"the temperature of the votes, {short(settings.temperature)}, has no effect: it is for "
+            f"the temperature of the votes, {number_text(settings.temperature)}, has no effect: it is for "
             f"weights='probability', and these are {weighting!r}."
         )
     outcome = RULES[settings.rule](contest, settings.winners)

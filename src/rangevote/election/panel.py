@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from rangevote.errors import DataError, UsageError, shown, warn
-from rangevote.hypothesis import Hypotheses
-from rangevote.similarity.base import short
+from rangevote.hypothesis import Hypotheses, is_number
+from rangevote.similarity.base import number_text
 
 Shares = Mapping[str, float]
 #: Shares by the agreement of members over many ballots: `rangevote.election.agreement`.
@@ -35,7 +35,7 @@ class PanelShares(NamedTuple):
 
     def __str__(self) -> str:
         """For signatures: `panel:a=0.7,b=0.3`, `panel:a=1|out:b`."""
-        shares = (f"{name.translate(_ESCAPES)}={short(share)}" for name, share in self.shares.items())
+        shares = (f"{name.translate(_ESCAPES)}={number_text(share)}" for name, share in self.shares.items())
         out = "|out:" + ",".join(name.translate(_ESCAPES) for name in self.left_out) if self.left_out else ""
         return f"panel:{','.join(shares)}{out}"
 
@@ -50,8 +50,7 @@ def check_shares(name: str, shares: Shares | str) -> None:
             f"{AGREEMENT!r}; got {shown(shares)}."
         )
     for member, share in shares.items():
-        number = isinstance(share, (int, float)) and not isinstance(share, bool)
-        if not isinstance(member, str) or not number or not 0 <= share <= sys.float_info.max:
+        if not isinstance(member, str) or not is_number(share) or not 0 <= share <= sys.float_info.max:
             raise UsageError(
                 f"the share of {member!r} must be a number from 0, got {shown(share)}; 0 is for a member "
                 f"that is not to vote."

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from rangevote.election.rules import order
+from rangevote.election.merge import SHARE_SLACK
+from rangevote.election.rules import ranked
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
-from rangevote.similarity.base import same_content, short
+from rangevote.similarity.base import number_text, same_content
 from rangevote.text import finite
 
 if TYPE_CHECKING:
@@ -57,8 +58,6 @@ class AnswerCount(NamedTuple):
     entropy: float
 
 
-#: Shares are sums of weights such as 1/3: 2 of 3 are 2/3, whatever was rounded.
-SHARE_SLACK = 1e-12
 NO_SUPPORT = (
     "no voter supports any candidate but itself (no_support), so the weights or the order of ties decided; a "
     "similarity that compares smaller parts, such as overlap_1 or chrf, may find more in common."
@@ -172,7 +171,7 @@ class Result:
     @cached_property
     def ranking(self) -> tuple[int, ...]:
         """All candidates' indices, best first."""
-        return tuple(order(self.scores, self.candidates).tolist())
+        return tuple(ranked(self.scores, self.candidates).tolist())
 
     @cached_property
     def groups(self) -> tuple[CandidateGroup, ...]:
@@ -361,13 +360,13 @@ def with_thresholds(result: Result, min_score: float | None, min_share: float | 
     """The same without those of the elected whose score, or whose group's share of the vote, is below."""
     shares = {i: group.share for group in result.groups for i in group.candidates} if min_share else {}
     failures = {
-        i: f"score {float(result.scores[i]):.4g} is below min_score={short(min_score)}"
+        i: f"score {float(result.scores[i]):.4g} is below min_score={number_text(min_score)}"
         for i in result.elected
         if min_score is not None and not result.scores[i] >= min_score
     }
     for i in result.elected if min_share else ():
         if shares[i] < min_share - SHARE_SLACK:  # type: ignore[operator]
-            failures[i] = f"share {shares[i]:.4g} is below min_share={short(min_share)}"  # type: ignore[arg-type]
+            failures[i] = f"share {shares[i]:.4g} is below min_share={number_text(min_share)}"  # type: ignore[arg-type]
     halves = [group for group in result.groups if group.share >= 0.5 - SHARE_SLACK] if min_share else []
     if len(halves) == 2 and len(result.elected) == 1 and min_share >= 0.5 - SHARE_SLACK:  # type: ignore[operator]
         failures[result.elected[0]] = "share 0.5 is tied with another one, and a tie is not a majority"

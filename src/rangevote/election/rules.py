@@ -19,7 +19,7 @@ from rangevote.election.merge import ABSENT, Merged, Merging
 from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import rounded
-from rangevote.similarity.base import Measure, Poll, same_content, short
+from rangevote.similarity.base import Measure, Poll, number_text, same_content
 
 #: More than all rounding of a score, and how many candidates have their grades looked at one by one.
 ROUNDING, FEW = 2.0**-40, 100
@@ -116,7 +116,7 @@ def own_likelihood(candidates: Hypotheses, factor: float) -> Array:
 
     |c| counts what log P is a sum over (`Hypotheses.lengths`). Shape (candidates,); -inf where P is 0.
     """
-    needed_by = f"likelihood={short(factor)}"
+    needed_by = f"likelihood={number_text(factor)}"
     logprobs = candidates.known_logprobs(needed_by, "leave likelihood out")
     with np.errstate(over="ignore"):  # beyond all floats: -inf, as P = 0
         return rounded(factor * (logprobs / candidates.lengths()))
@@ -133,7 +133,7 @@ class RuleOutcome(NamedTuple):
     no_winner: str | None = None
 
 
-def order(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+def ranked(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     """Indices, best first: higher score, then higher own log-probability, then first in the list."""
     if candidates.logprobs is None:
         return np.argsort(-scores, kind="stable")
@@ -142,10 +142,10 @@ def order(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...], 
 
 
 def leader(scores: Array, candidates: Hypotheses) -> int:
-    """The first of `order`; a clear one needs no sorting."""
+    """The first of `ranked`; a clear one needs no sorting."""
     listed = scores.tolist()
     best = max(listed)
-    return listed.index(best) if listed.count(best) == 1 else int(order(scores, candidates)[0])
+    return listed.index(best) if listed.count(best) == 1 else int(ranked(scores, candidates)[0])
 
 
 def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
@@ -168,12 +168,12 @@ def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
 
 
 def leaders(contest: Contest, scores: Array, number: int) -> tuple[int, ...]:
-    """The first `number` of `order` that are of different groups."""
+    """The first `number` of `ranked` that are of different groups."""
     if number == 1:
         return (leader(scores, contest.candidates),)
     keys = group_keys(contest, scores)
     first: dict[Hashable, int] = {}
-    for i in order(scores, contest.candidates).tolist():
+    for i in ranked(scores, contest.candidates).tolist():
         first.setdefault(keys[i], i)
     return tuple(first.values())[:number]
 

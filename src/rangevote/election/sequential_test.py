@@ -44,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rangevote.errors import UsageError
-from rangevote.hypothesis import Array
+from rangevote.hypothesis import Array, is_number
 
 Integers = NDArray[np.int64]
 
@@ -78,7 +78,7 @@ def rounds(
 
 def check_within(within: object) -> None:
     """Refuse what cannot be a tolerance."""
-    if isinstance(within, bool) or not isinstance(within, (int, float)) or not 0 <= within < 1:
+    if not is_number(within) or not 0 <= within < 1:
         raise UsageError(
             f"within must be a difference of scores from 0 to 1, such as 0.02, got {within!r:.60}."
         )

@@ -49,10 +49,10 @@ from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_share
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
 from rangevote.election.weights import CONFIDENCE, WEIGHTS
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, need, shown
-from rangevote.hypothesis import Array, Hypotheses
+from rangevote.hypothesis import Array, Hypotheses, is_number
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
-from rangevote.similarity.base import Measure, Similarity, short
+from rangevote.similarity.base import Measure, Similarity, number_text
 from rangevote.similarity.combined import Cutoff
 from rangevote.similarity.json_leaves import canonical
 from rangevote.similarity.ngram import formula_of
@@ -111,11 +111,6 @@ class Option:
 def escaped(name: str) -> str:
     """A name of the user's, such as a regular expression, as it stands in a signature."""
     return name.replace("%", "%25").replace("|", "%7C")
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is an int or a float; True is not a number here."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _number(expected: str, test: Callable[[float], bool]) -> Check:
@@ -543,7 +538,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             "likelihood": self.own_likelihood or None if weighting != "none" else None,
             "cutoff": self.least_grade,
             "scores": ",".join(
-                f"{escaped(name)}={short(x)}" for name, x in sorted((self.scores or {}).items()) if x
+                f"{escaped(name)}={number_text(x)}" for name, x in sorted((self.scores or {}).items()) if x
             )
             or None,
         }
@@ -552,7 +547,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             if value is True:
                 parts.append(option.sign)
             elif value is not None and value != option.default:
-                parts.append(f"{option.sign}:{short(value) if is_number(value) else value}")
+                parts.append(f"{option.sign}:{number_text(value) if is_number(value) else value}")
         if panel is not None:
             parts.append(str(panel))
         return "|".join([*parts, ""])

@@ -16,7 +16,7 @@ from rangevote.election.elect import Panel, conclude, elect_columns
 from rangevote.election.panel import panel_of
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
-from rangevote.election.rules import NOT_ADAPTIVE, WITHOUT_VOTERS, Contest, order
+from rangevote.election.rules import NOT_ADAPTIVE, WITHOUT_VOTERS, Contest, ranked
 from rangevote.election.sequential_test import (
     FIRST_ROUND,
     Integers,
@@ -290,7 +290,7 @@ class Electorate:
         A group without any probability can win nothing, unless all are like that.
         """
         keys = self._settings.measure.keys(self._candidates)
-        likeliest = order(self._evidence, self._candidates).tolist()
+        likeliest = ranked(self._evidence, self._candidates).tolist()
         possible = [i for i in likeliest if self._evidence[i] > -math.inf] or likeliest
         return sorted({keys[i]: i for i in reversed(possible)}.values())
 

@@ -25,7 +25,7 @@ from rangevote.errors import UsageError, need, shown
 from rangevote.evaluation.plot import Curve, Panel
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 from rangevote.hypothesis import Array
-from rangevote.similarity.base import short
+from rangevote.similarity.base import number_text
 
 #: With which probability the promise may fail.
 LEVEL = 0.05
@@ -66,12 +66,12 @@ class RiskCurve:
         if self.chosen is None:
             return (
                 f"{self.ballots:,} ballots cannot show for any {self.option} that the risk on new ballots is "
-                f"at most {short(self.max_risk)}; use more ballots, or allow a higher risk."
+                f"at most {number_text(self.max_risk)}; use more ballots, or allow a higher risk."
             )
         threshold, coverage, risk = self.chosen
         return (
             f"{self.option} = {threshold:.4g} answers {coverage:.1%} of {self.ballots:,} ballots with a risk "
-            f"of {risk:.4f}; on new ballots it is at most {short(self.max_risk)}, with 95 % confidence."
+            f"of {risk:.4f}; on new ballots it is at most {number_text(self.max_risk)}, with 95 % confidence."
         )
 
 

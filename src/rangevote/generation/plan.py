@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from rangevote.decoding import MAX_ROWS, check_rows, get_search
 from rangevote.decoding.base import Search, SearchSum
 from rangevote.decoding.sample import Sampling
-from rangevote.election.result import SHARE_SLACK, Result
+from rangevote.election.merge import SHARE_SLACK
+from rangevote.election.result import Result
 from rangevote.election.rules import NOT_ADAPTIVE
 from rangevote.election.sequential_test import FIRST_ROUND, check_within
 from rangevote.election.settings import Settings

@@ -202,16 +202,18 @@ class Index:
         sequence.encode("utf-8")  # a lone surrogate is not text: UnicodeEncodeError, as compiled
         return tuple(UNITS[self.unit](sequence))
 
-    def _electorate(self, own: bool) -> list[list[dict[Item, None]]]:
-        return self._candidates if own else self._added
+    def _electorate(self, self_voting: bool) -> list[list[dict[Item, None]]]:
+        return self._candidates if self_voting else self._added
 
     def candidate_items(self, order: int, candidate: int) -> dict[Item, None]:
         """The items of one candidate, in the order of its text."""
         return self._candidates[order][candidate]
 
-    def votes(self, order: int, weights: Sequence[float], a: float, own: bool) -> tuple[dict[Item, int], int]:
+    def votes(
+        self, order: int, weights: Sequence[float], a: float, self_voting: bool
+    ) -> tuple[dict[Item, int], int]:
         """A[g] = sum of P(v) / |v|^(1-a) over the voters that have item g, in units of 2^-bits."""
-        voters = self._electorate(own)[order]
+        voters = self._electorate(self_voting)[order]
         bits = unit_bits(
             weight if a == 0 else weight * math.pow(len(items), a)
             for weight, items in zip(weights, voters, strict=True)
@@ -224,30 +226,30 @@ class Index:
                     votes[item] = votes.get(item, 0) + worth
         return votes, bits
 
-    def tally(self, weights: Array, parameter: float, own: bool, formula: str = "family") -> Array:
+    def tally(self, weights: Array, parameter: float, self_voting: bool, formula: str = "family") -> Array:
         """score(c), shape (candidates,), by "family", "bleu", "smoothed_bleu" or "chrf". The parameter is the
         exponent a of the family, beta of chrF.
 
         In the family score(c) is the mean over orders of sum of A[g] over c's items, divided by |c|^a.
         """
         if formula != "family":
-            return count_votes(weights, self.grades(parameter, own, formula))
+            return count_votes(weights, self.grades(parameter, self_voting, formula))
         scores = [0.0] * len(self._candidate_lengths)
         for order, candidates in enumerate(self._candidates):
-            votes, bits = self.votes(order, weights.tolist(), parameter, own)
+            votes, bits = self.votes(order, weights.tolist(), parameter, self_voting)
             for c, items in enumerate(candidates):
                 if items:
                     won = sum(votes.get(item, 0) for item in items)
                     scores[c] += _scaled(won, bits, len(items), parameter)
         return np.array([score / len(self.orders) for score in scores], dtype=np.float64)
 
-    def grades(self, parameter: float, own: bool, formula: str = "family") -> Array:
+    def grades(self, parameter: float, self_voting: bool, formula: str = "family") -> Array:
         """sim(v, c), shape (voters, candidates)."""
-        lengths = self._candidate_lengths if own else self._added_lengths
+        lengths = self._candidate_lengths if self_voting else self._added_lengths
         grades = np.zeros((len(lengths), len(self._candidate_lengths)))
         for v, voter_length in enumerate(lengths):
             for c, length in enumerate(self._candidate_lengths):
-                voters, candidates = self._electorate(own), self._candidates
+                voters, candidates = self._electorate(self_voting), self._candidates
                 pairs = [(voters[k][v], candidates[k][c]) for k in range(len(self.orders))]
                 if formula == "family":
                     grades[v, c] = self._family(pairs, parameter)

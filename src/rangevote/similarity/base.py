@@ -206,7 +206,7 @@ class StoredPoll:
         return self._voters if self._voters is not None else Hypotheses.of([], role="voters")
 
 
-def short(number: float) -> str:
+def number_text(number: float) -> str:
     """A number for a name or signature: different numbers look different, whole ones have no point."""
     return repr(float(number)).removesuffix(".0")
 

@@ -10,7 +10,7 @@ import numpy as np
 from rangevote.errors import UsageError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import rounded
-from rangevote.similarity.base import ChangedMeasure, Measure, Poll, Similarity, as_measure, short
+from rangevote.similarity.base import ChangedMeasure, Measure, Poll, Similarity, as_measure, number_text
 from rangevote.similarity.pairwise import PairPoll
 
 
@@ -26,7 +26,7 @@ class Mixture(Measure):
             )
         self._parts = [(coefficient, as_measure(part)) for coefficient, part in parts]
         measures = [part for _, part in self._parts]
-        self.name = "+".join(f"{short(coefficient)}*{part.name}" for coefficient, part in self._parts)
+        self.name = "+".join(f"{number_text(coefficient)}*{part.name}" for coefficient, part in self._parts)
         self.linear = all(part.linear for part in measures)
         self.decomposes = all(part.decomposes for part in measures)
         negative = any(coefficient < 0 for coefficient, _ in parts)

@@ -29,7 +29,7 @@ import numpy as np
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.models.hub import WhileLoading, is_cached, quiet, refuse_unreachable
-from rangevote.similarity.base import Measure, how_to_install, short
+from rangevote.similarity.base import Measure, how_to_install, number_text
 from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.units import Tokenise, texts_of
 
@@ -209,7 +209,7 @@ class Comet(NeuralMeasure):
         if not scale > 0:
             raise UsageError(f"comet: scale must be a number above 0, got {scale!r}.")
         self.model, self.scale, self.source, self.batch_size = model, scale, source, batch_size
-        self.name = f"comet:{model}" + ("" if scale == 1.0 else f"@{short(scale)}")
+        self.name = f"comet:{model}" + ("" if scale == 1.0 else f"@{number_text(scale)}")
 
     def _load(self) -> Any:
         with quiet_comet():  # it writes when it is imported, too
@@ -237,7 +237,8 @@ class Comet(NeuralMeasure):
         if abs(worst) > 1 + OVERSHOOT:
             warn(
                 f"{self.name} gave {worst:.3g}, which is cut to {np.sign(worst):.0f}: grades are from -1 to "
-                f"1. Divide its scores, as in comet:{self.model}@{short(np.ceil(abs(worst) * self.scale))}."
+                f"1. Divide its scores, as in comet:{self.model}@{scale}."
+            scale = number_text(np.ceil(abs(worst) * self.scale))
             )
         return scores
 

@@ -24,7 +24,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
 from rangevote.kernel.plain import items_of
-from rangevote.similarity.base import Measure, Poll, check_pairs, refuse_argument, short
+from rangevote.similarity.base import Measure, Poll, check_pairs, number_text, refuse_argument
 from rangevote.similarity.pairwise import PairPoll
 from rangevote.similarity.units import (
     DEFAULT_UNIT,
@@ -133,7 +133,9 @@ class Ngrams(IndexMeasure):
         self.parameter = a
         first, last = orders[0], orders[-1]
         kind = "precision" if bag else "overlap"
-        self.name = f"{kind}_{first}" + (f"-{last}" if last > first else "") + (f"@{short(a)}" if a else "")
+        self.name = (
+            f"{kind}_{first}" + (f"-{last}" if last > first else "") + (f"@{number_text(a)}" if a else "")
+        )
 
 
 class Bleu(IndexMeasure):
@@ -166,7 +168,7 @@ class Chrf(IndexMeasure):
             raise UsageError(f"chrf: order {order} must be from 1 to 50, beta {beta} from 0 to 100.")
         self.orders, self.parameter = list(range(1, order + 1)), beta
         usual = order == 6 and beta == 2.0
-        self.name = "chrf" if usual else f"chrf_{order}b{short(beta)}"
+        self.name = "chrf" if usual else f"chrf_{order}b{number_text(beta)}"
 
     def poll(self, candidates: Hypotheses) -> IndexPoll:
         if candidates.texts is None and len(candidates):

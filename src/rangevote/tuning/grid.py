@@ -18,7 +18,7 @@ from rangevote.election.weights import weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
-from rangevote.similarity.base import Poll, short
+from rangevote.similarity.base import Poll, number_text
 from rangevote.similarity.ngram import Ngrams
 from rangevote.similarity.units import DEFAULT_UNIT
 
@@ -62,9 +62,9 @@ class Setting:
         if not self.has_voters:
             return self.rule
         parts = [self.similarity]
-        parts += [f"T = {short(self.temperature)}"] if self.temperature != 1 else []
-        parts += [f"L = {short(self.likelihood)}"] if self.likelihood else []
-        parts += [f"{name} = {short(x)}" for name, x in self.scores.items()]
+        parts += [f"T = {number_text(self.temperature)}"] if self.temperature != 1 else []
+        parts += [f"L = {number_text(self.likelihood)}"] if self.likelihood else []
+        parts += [f"{name} = {number_text(x)}" for name, x in self.scores.items()]
         parts += [self.tokenize] if self.tokenize != DEFAULT_UNIT else []
         parts += [self.weights] if self.weights else []
         parts += ["equal shares"] if self.equal else []

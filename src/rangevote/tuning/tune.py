@@ -41,7 +41,7 @@ from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity import get_similarity
-from rangevote.similarity.base import short
+from rangevote.similarity.base import number_text
 from rangevote.similarity.units import DEFAULT_UNIT
 from rangevote.tuning.grid import (
     BASELINES,
@@ -595,7 +595,7 @@ def surface_table(tuning: Tuning) -> Table:
         f"signature: {tuning.signature}",
     ]
     title = f"{get_metric(tuning.metric).label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots"
-    columns = [Column(f"T = {short(temperature)}") for temperature in temperatures]
+    columns = [Column(f"T = {number_text(temperature)}") for temperature in temperatures]
     return Table(columns, rows, "measure", title, notes)
 
 

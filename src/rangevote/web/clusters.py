@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
-from rangevote.election.rules import order
+from rangevote.election.rules import ranked
 from rangevote.election.settings import Settings
 from rangevote.election.weights import WEIGHTS
 from rangevote.errors import RangevoteError, UsageError, need
@@ -202,7 +202,7 @@ def stability(elected: ElectedBallot) -> Stability:
         grades = elected.matrix[tried]  # (tried, candidates)
     left = _without(result, tried, grades)  # (tried, candidates)
     places = np.empty(len(result.candidates))  # among candidates of equal scores
-    places[order(np.zeros(len(places)), result.candidates)] = np.arange(len(places))
+    places[ranked(np.zeros(len(places)), result.candidates)] = np.arange(len(places))
     best = left.max(axis=1, keepdims=True)
     winners = np.where(left == best, places, np.inf).argmin(axis=1)  # (tried,)
     margins = best[:, 0] - _best_of_others(left, winners, result)
