@@ -97,8 +97,8 @@ def standardised(candidates: Hypotheses, name: str) -> Array:
     column = [(row.scores or {}).get(name) for row in candidates]
     if None in column:
         raise DataError(
-            f"has no score {name!r}, and scores={{{name!r}: ...}} needs one of every candidate. Write "
-            f'"scores": {{"{name}": 0.7}} into the candidate, or name the field with --score-field.',
+            f"has no score {name!r}, and scores={{{name!r}: ...}} needs one of every candidate. Give each "
+            f'candidate "scores": {{"{name}": 0.7}}, or name the field of the file (--score-field).',
             field=f"{candidates.role}[{column.index(None)}].scores",
         )
     halves = [float(number) / 2 for number in column]  # type: ignore[arg-type]  # differences stay finite
