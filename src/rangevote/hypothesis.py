@@ -103,6 +103,16 @@ class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
     carry: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+def as_ballot(item: Any) -> Any:
+    """A dict of a ballot file's shape, {"candidates": [...], "voters": [...]}, as a `Ballot`; anything else
+    as it is."""
+    if not isinstance(item, dict) or "candidates" not in item:
+        return item
+    known = {name: item[name] for name in Ballot.__struct_fields__ if name in item}
+    carry = {name: value for name, value in item.items() if name not in known}
+    return Ballot(**{**known, "carry": carry | known.get("carry", {})})
+
+
 class Hypotheses(Sequence[Hypothesis]):
     """Hypotheses as columns, checked once: the form in which similarities receive them.
 

@@ -153,6 +153,24 @@ def test_candidates_may_be_fields_messages_or_numbers(candidates, options, winne
     assert rv.elect(candidates, **options).winner == winner
 
 
+def test_a_dict_of_a_ballot_files_shape_is_a_ballot():
+    ballot = {
+        "id": 7,
+        "source": "x",
+        "candidates": [{"text": "a b"}, "a c"],
+        "voters": [{"text": "a c"}],
+        "more": 1,
+    }
+    result = rv.elect(ballot, similarity="exact")
+    assert (result.winner, result.member, len(result.voters)) == ("a c", None, 1)
+    assert [result.winner for result in rv.elect_many([ballot] * 2, similarity="exact")] == ["a c"] * 2
+    panel = {"candidates": [{"text": "5", "member": name} for name in "ab"]}
+    with pytest.warns(rv.RangevoteWarning, match="always give the same answers"):
+        assert rv.agreement_shares([panel], similarity="exact").shares == {"a": 0.5, "b": 0.5}
+    with pytest.raises(rv.UsageError, match="a Ballot brings its own voters"):
+        rv.elect(ballot, voters=["a b"])
+
+
 def test_a_message_with_tool_calls_votes_by_them():
     call = {"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
     message = {"role": "assistant", "content": None, "tool_calls": [call]}

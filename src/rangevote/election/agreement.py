@@ -27,7 +27,7 @@ from rangevote.election.preprocess import prepare
 from rangevote.election.settings import Settings, settings_of, with_option_names
 from rangevote.election.weights import weigh_members
 from rangevote.errors import DataError, warn
-from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed
+from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed, as_ballot
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -89,6 +89,7 @@ def member_votes(
 
     They sum to less than 1 where some of its outputs have no answer.
     """
+    ballot = as_ballot(ballot)
     candidates, voters = (ballot.candidates, ballot.voters) if isinstance(ballot, Ballot) else (ballot, None)
     given = Hypotheses.of(candidates) if voters is None else Hypotheses.of(voters, role="voters")
     electors = prepare(given, settings.normalize, settings.merge)

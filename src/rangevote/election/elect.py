@@ -28,7 +28,7 @@ from rangevote.election.weights import (
     weigh,
 )
 from rangevote.errors import DataError, UsageError, warn
-from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed, Logprobs
+from rangevote.hypothesis import Array, Ballot, Hypotheses, Listed, Logprobs, as_ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity.base import number_text, pair_limit
 
@@ -50,8 +50,9 @@ def elect(
 ) -> Result:
     """Elect the most representative candidate: score(c) = sum of P(v) sim(v, c) over the voters.
 
-    `candidates` (texts, token-id lists, `Hypothesis` objects, or one `Ballot`) vote for each other unless
-    `voters` are given. `logprobs` are natural-log sums over all tokens, end of sequence included.
+    `candidates` (texts, token-id lists, `Hypothesis` objects, or one `Ballot`, also as a dict of a ballot
+    file's shape) vote for each other unless `voters` are given. `logprobs` are natural-log sums over all
+    tokens, end of sequence included.
     Outputs of several models are a panel, `elect({"a": [...], "b": [...]})`: the candidates of all members
     stand, and each member has an equal share of the vote (or that in `shares`), however many outputs it has;
     `Result.member` says whose output won. A panel may also vote on the candidates of others, as `voters`.
@@ -65,6 +66,7 @@ def elect(
     'one'
     """
     settings = settings_of(options)
+    candidates = as_ballot(candidates)
     if isinstance(candidates, Ballot):
         if logprobs is not None or voters is not None or voter_logprobs is not None:
             raise UsageError("a Ballot brings its own voters and log-probabilities; give it alone.")
@@ -165,6 +167,7 @@ def _elect(sides: Sides) -> Result:
 
 
 def _ballot_sides(ballot: Ballot | Listed | Panel, settings: Settings) -> Sides:
+    ballot = as_ballot(ballot)
     if isinstance(ballot, Ballot):
         return _sides(settings.about(ballot.source), ballot.candidates, voters=ballot.voters)
     return _sides(settings, ballot)
