@@ -40,7 +40,7 @@ def test_what_the_voters_gave_sums_to_the_score(label):
 def test_the_parts_of_any_score_sum_to_it(name, candidates, voters):
     result = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=name)
     explanation = result.explain()
-    assert explanation.index == result.index
+    assert explanation.index == result.leader
     assert math.fsum(vote.score for vote in explanation.voters) == pytest.approx(result.score, abs=1e-12)
     if explanation.ngrams is not None:
         assert math.fsum(p.score for p in explanation.ngrams) == pytest.approx(result.score, abs=1e-12)

@@ -52,7 +52,7 @@ def test_the_score_is_that_of_the_equation(listed, voters, x):
     expected = [vote + own(c, x) for vote, c in zip(votes, listed, strict=True)]
     assert result.scores.tolist() == pytest.approx(expected, abs=1e-12)
     assert result.evidence.tolist() == pytest.approx([own(c, x) for c in listed], abs=1e-12)
-    assert expected[result.index] >= max(expected) - 1e-12
+    assert expected[result.leader] >= max(expected) - 1e-12
 
 
 @each_measure

@@ -174,6 +174,34 @@ def test_where_no_voter_gives_an_answer_nobody_is_elected(options):
 
 
 @pytest.mark.parametrize(
+    ("voters", "options"),
+    [
+        (["", " "], {}),
+        (["", "..."], {"similarity": "overlap_1", "tokenize": "json"}),
+        ([""], {"similarity": "bleu"}),
+        (["", ""], {"similarity": "chrf++"}),
+        ([""], {"similarity": "edit"}),
+        ([""], {"similarity": "ter"}),
+        (["", " "], {"similarity": "0.5*overlap_2+0.5*chrf"}),
+        (["", ""], {"cutoff": 0.5}),
+        (["", ""], {"likelihood": 0.5}),
+    ],
+    ids=str,
+)
+def test_where_all_voters_abstain_nobody_is_elected(voters, options):
+    if {"edit", "ter"} & {options.get("similarity")}:
+        pytest.importorskip("sacrebleu")
+        pytest.importorskip("rapidfuzz")
+    logprobs = [-1.0, -2.0]
+    result = rv.elect(["a b", "c d"], logprobs, voters=voters, **options)
+    streamed = rv.Electorate(["a b", "c d"], logprobs, **options).add(voters).result()
+    [many] = rv.elect_many([rv.Ballot(result.candidates, voters)], **options)
+    for one in (result, streamed, many):
+        assert (one.winner, one.elected, one.no_support) == (None, (), True)
+        assert "finds nothing to compare in any voter, so that all abstain" in one.no_winner
+
+
+@pytest.mark.parametrize(
     ("answers", "least", "elected"),
     [
         ("111222", 0.5, False),

@@ -244,9 +244,22 @@ def _result(sides: Sides, answer: Answer | None, panel: PanelShares | None) -> R
     result = counted_result(answer, *sides, panel)
     if panel is not None and sides.voters is None:
         warn_of_self_election(panel, sides.candidates)
-    if result.no_support:
+    return _checked_support(result)
+
+
+def _checked_support(result: Result) -> Result:
+    """The result, with a warning if nobody supports another one, and without a winner if all voters
+    abstain."""
+    if not result.no_support:
+        return result
+    electing = result.voters.pick(np.flatnonzero(result.weights > 0).tolist())
+    if any(key is not None for key in result.similarity.keys(electing)):
         warn(NO_SUPPORT)
-    return result
+        return result
+    answers = result.similarity.label is not None
+    nothing = f"{result.similarity.name} finds nothing to compare in any voter, so that all abstain"
+    reason = "no voter gave an answer" if answers else nothing
+    return replace(result, elected=(), no_winner=reason)
 
 
 def elect_columns(candidates: Hypotheses, voters: Hypotheses | None, settings: Settings) -> Result:
@@ -335,10 +348,7 @@ def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:
     )
     if settings.merging is not None:  # which has asked for the share already
         return result if outcome.no_winner else with_thresholds(result, settings.min_score, None)
-    if result.similarity.label is not None and not outcome.scores.any() and not result.votes:
-        return replace(result, elected=(), no_winner="no voter gave an answer")
-    if result.no_support:
-        warn(NO_SUPPORT)
-    if settings.min_score is None and settings.min_share is None:
+    result = _checked_support(result)
+    if result.no_winner or (settings.min_score is None and settings.min_share is None):
         return result
     return with_thresholds(result, settings.min_score, settings.min_share)

@@ -14,7 +14,7 @@ import os
 import threading
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from functools import cached_property, partial
@@ -31,7 +31,7 @@ from rangevote.hypothesis import Array, Hypotheses
 from rangevote.models.hub import WhileLoading, is_cached, quiet, refuse_unreachable
 from rangevote.similarity.base import Measure, how_to_install, number_text
 from rangevote.similarity.pairwise import PairPoll
-from rangevote.similarity.units import Tokenise, texts_of
+from rangevote.similarity.units import Tokenise, texts_of, texts_or_none
 
 #: Pairs that a model is given in one call; it makes batches of them itself.
 BLOCK = 1 << 14
@@ -147,6 +147,9 @@ class NeuralMeasure(Measure):
         bound.source, bound._lazy = source, self._lazy
         return bound
 
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        return texts_or_none(candidates, self.name)
+
     def grades(self, scores: Array) -> Array:
         """Scores as grades, which are from -1 to 1, and the higher the better."""
         return scores
@@ -235,10 +238,10 @@ class Comet(NeuralMeasure):
         scores = scores / self.scale
         worst = float(scores[np.argmax(np.abs(scores))])
         if abs(worst) > 1 + OVERSHOOT:
+            scale = number_text(np.ceil(abs(worst) * self.scale))
             warn(
                 f"{self.name} gave {worst:.3g}, which is cut to {np.sign(worst):.0f}: grades are from -1 to "
                 f"1. Divide its scores, as in comet:{self.model}@{scale}."
-            scale = number_text(np.ceil(abs(worst) * self.scale))
             )
         return scores
 

@@ -17,6 +17,7 @@ from rangevote.similarity.units import (
     check_tokeniser,
     refuse_surrogates,
     texts_of,
+    texts_or_none,
 )
 
 #: Pairs graded at a time: 32 MB of grades.
@@ -151,6 +152,9 @@ class Ter(Measure):
             return np.array(grades, dtype=np.float64).reshape(len(voters), len(candidates))
 
         return PairPoll(self._texts(candidates), rows, self._texts)
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        return texts_or_none(candidates, self.name)
 
     def _texts(self, hypotheses: Hypotheses) -> list[str]:
         return texts_of(hypotheses, self.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from rangevote.errors import DataError, choose, need
@@ -141,3 +141,8 @@ def texts_of(hypotheses: Hypotheses, name: str) -> list[str]:
         raise DataError(f"have token ids but no text, which {name} needs.", field=hypotheses.role)
     refuse_surrogates(hypotheses)
     return hypotheses.texts
+
+
+def texts_or_none(hypotheses: Hypotheses, name: str) -> list[Hashable]:
+    """The same, with None for an empty text, which abstains."""
+    return [text if text.strip() else None for text in texts_of(hypotheses, name)]

@@ -20,7 +20,7 @@ from rangevote.kernel.plain import counted, unit_bits
 from rangevote.models.hub import quiet, refuse_unreachable
 from rangevote.similarity.base import Measure, check_pairs, refuse_argument
 from rangevote.similarity.neural import LazyModel, Scored, import_package, one_line, shared_model
-from rangevote.similarity.units import Tokenise, texts_of
+from rangevote.similarity.units import Tokenise, texts_of, texts_or_none
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
 ReadVectors = Callable[[Hypotheses, int | None], Array]
@@ -161,7 +161,7 @@ class Embedding(Measure):
         )
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
-        return [text if text.strip() else None for text in texts_of(candidates, self.name)]
+        return texts_or_none(candidates, self.name)
 
     def vectors(self, texts: Sequence[str], known: dict[str, Array], size: int | None = None) -> Array:
         """Unit vectors, shape (texts, dim); of an empty text zeros. Those in `known`, which grows, are not
