@@ -300,3 +300,78 @@ def test_the_lead_of_a_consensus_is_told_with_its_chance(k, difference, p):
     text = (DOCS / "which.md").read_text(encoding="utf-8")
     assert difference in text
     assert p in text
+
+
+@pytest.mark.parametrize(
+    ("row", "methods"),
+    [
+        ("beam search", ("Beam search",)),
+        (
+            "length normalisation (the better of two ways)",
+            ("Length normalisation", "Length normalisation, re-ranking"),
+        ),
+        ("`paper`", ("overlap_2",)),
+        ("`blend`", (BLEND,)),
+        ("`consensus`", ("consensus (sampled voters, overlap_1-4, L = 0.4)",)),
+    ],
+)
+def test_the_page_of_presets_has_the_recorded_numbers_of_the_small_models(row, methods):
+    text = (DOCS / "which.md").read_text(encoding="utf-8")
+    numbers = [
+        max(table(chapter, BLEU[chapter])[method][k] for method in methods)
+        for chapter, ks in ((TRANSLATION, ("k=4", "k=10", "k=100")), (CAPTIONS, ("k=10", "k=100")))
+        for k in ks
+    ]
+    assert f"| {row} | {' | '.join(f'{number:.2f}' for number in numbers)} |" in text
+
+
+def said(page: str) -> str:
+    return " ".join((DOCS / page).read_text(encoding="utf-8").split())
+
+
+def test_the_page_of_panels_has_the_recorded_answers():
+    found = {name: one["values"] for name, one in record("panels-answers")["found"]["second half"].items()}
+    names = "shares by agreement", "best member", "equal shares"
+    (agreed, best, equal), (weak_agreed, weak_best, weak_equal), (with_copies, _, copied) = (
+        [f"{found[panel][name]:.1f}" for name in names]
+        for panel in ("all", "below 80 %", "below 80 %, 6 further copies of the worst")
+    )
+    text = said("tutorials/several-models.md")
+    for sentence in (
+        f"({agreed} and {best} % right)",
+        f"together reach {weak_agreed} %, where the best of them has {weak_best} %",
+        f"they would elect their own mistakes ({copied} %)",
+        f"without copies ({equal} and {weak_equal} %) is not beyond chance on 330 questions",
+    ):
+        assert sentence in text
+    assert with_copies == weak_agreed
+
+
+def test_the_page_of_samples_has_the_recorded_numbers():
+    found, text = record("samples"), said("guides/samples.md")
+    game, worth = found["game24"], found["gsm8k"]["worth"]
+    votes = {
+        name: [worth[f"4 prompts of {name}"]["maj_at"][n]["value"] for n in "14"]
+        for name in ("gpt-3.5-turbo", "gpt-4o-mini")
+    }
+    (old, old_vote), (new, new_vote) = votes.values()
+    sure = found["gsm8k"]["coverage"]["4 prompts of gpt-4o-mini"]
+    saved = [
+        1 - task["stopping"]["reported"]["0.8"]["drawn"] / task["stopping"]["reported"]["0.8"]["of"]
+        for task in (game, found["gsm8k"])
+    ]
+    stages = found["gsm8k"]["stages"]["asked"]
+    maj, passed = game["worth"]["maj_at"], game["worth"]["pass_at"]
+    for sentence in (
+        f"one sample is right for {maj['1']['value']:.0f} % of the puzzles, the vote of 100 for "
+        f"{maj['100']['value']:.0f} %, and for {passed['100']['value']:.0f} % at least one",
+        f"gains {old_vote - old:.1f} points for gpt-3.5-turbo ({old:.1f} to {old_vote:.1f} %)",
+        f"and {new_vote - new:.1f} for gpt-4o-mini ({new:.1f} to {new_vote:.1f} %)",
+        f"{sure['coverage']:.0%} of the other half, with {sure['risk']:.1%} wrong".replace("%", " %"),
+        f"where answering all has {sure['risk_of_all']:.1%}".replace("%", " %"),
+        f"saved {min(saved) * 100:.0f} to {max(saved) * 100:.0f} % of the samples",
+        f"{stages['escalated']:.0f} % of the questions go on, and {stages['accuracy']:.1f} % are right",
+        f"gpt-4o-mini alone has {stages['alone']:.1f} % (a difference within chance)",
+    ):
+        assert sentence in text
+    assert stages["against_alone"]["p"] >= 0.05
