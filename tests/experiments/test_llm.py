@@ -25,6 +25,11 @@ def test_a_clear_majority_is_elected_whatever_is_drawn():
     assert low <= 50 <= high
 
 
+def test_a_draw_without_any_answer_is_not_right():
+    silent = {"ys": ["no idea", "24?"], "infos": [{"r": 0}] * 2}
+    assert llm.puzzles([silent], [llm.ANSWER], [2])["elected"][llm.ANSWER]["2"]["mean"] == 0
+
+
 def test_the_score_of_the_elected_text_stands_beside_mean_best_and_longest():
     texts = ["a b c", "a b d", "x y z z z"]
     found = llm.writing([{"ys": texts, "infos": [{"r": 6.0}, {"r": 5.0}, {"r": 1.0}]}], ["overlap_1"])
