@@ -82,8 +82,8 @@ def _share_right(task: Task, index: int, measure: str, number: int) -> float:
     total = 0.0
     for draw in range(draws):
         chosen = np.random.default_rng([SEED, index, draw]).permutation(len(texts))[:number]
-        index = elect([texts[i] for i in chosen], similarity=measure).index
-        total += 0.0 if index is None else marks[chosen[index]]  # None: no sample has an answer
+        winner = elect([texts[i] for i in chosen], similarity=measure).index
+        total += 0.0 if winner is None else marks[chosen[winner]]  # None: no sample has an answer
     return total / draws
 
 
