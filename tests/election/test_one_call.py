@@ -103,7 +103,7 @@ def generally(
 
 @compiled
 @given(st.lists(st.tuples(TEXTS, LOGPROBS), max_size=8), st.booleans(), OPTIONS)
-def test_one_call_says_what_the_careful_way_says(ballot: Any, known: bool, options: Any) -> None:
+def test_one_call_says_what_the_general_way_says(ballot: Any, known: bool, options: Any) -> None:
     texts, logprobs = [text for text, _ in ballot], [number for _, number in ballot] if known else None
     assert outcome(lambda: rv.elect(texts, logprobs, **options)) == outcome(
         lambda: generally(texts, logprobs, **options)
@@ -136,7 +136,9 @@ SHARES = st.none() | st.fixed_dictionaries(
 
 @compiled
 @given(st.lists(USUAL_ROWS, max_size=8), st.lists(USUAL_ROWS, max_size=8), st.booleans(), SHARES, st.data())
-def test_and_panels(candidates: Any, voters: Any, vote: bool, shares: Any, data: Any) -> None:
+def test_one_call_elects_panels_as_the_general_way_does(
+    candidates: Any, voters: Any, vote: bool, shares: Any, data: Any
+) -> None:
     options = data.draw(OPTIONS)
     drawn = data.draw(st.sampled_from([False, False, True, None]))
 
@@ -171,7 +173,9 @@ def test_a_panel_is_held_in_one_call() -> None:
 
 @compiled
 @given(st.lists(ROWS | USUAL_ROWS, max_size=6), st.none() | st.lists(USUAL_ROWS, max_size=6), OPTIONS)
-def test_and_ballots_also_hostile_ones(candidates: Any, voters: Any, options: Any) -> None:
+def test_one_call_takes_hostile_ballots_as_the_general_way_does(
+    candidates: Any, voters: Any, options: Any
+) -> None:
     settings = Settings(**options)
     once = outcome(lambda: elect_ballot(Ballot(candidates, voters), settings))
     assert once == outcome(lambda: generally(candidates, None, voters, **options))
@@ -212,7 +216,7 @@ def test_what_an_earlier_election_left_behind_changes_nothing(similarity: str) -
         {"weights": "importance"},
     ],
 )
-def test_what_asks_for_more_goes_the_careful_way(options: Any) -> None:
+def test_what_asks_for_more_goes_the_general_way(options: Any) -> None:
     assert Settings(**options).one_call is None
 
 
@@ -242,7 +246,7 @@ def test_kept_settings_tell_options_of_different_types_apart() -> None:
 
 
 @compiled
-def test_pairs_beyond_the_limit_are_refused_as_by_the_careful_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_beyond_the_limit_are_refused_as_in_the_general_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "3")
     with pytest.raises(rv.UsageError, match="over the limit of 3"):
         rv.elect(["a", "b"], similarity="chrf")

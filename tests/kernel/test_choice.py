@@ -1,4 +1,4 @@
-"""Which kernel is used, and that the choice changes no result."""
+"""Which kernel is used; tests/election/test_frozen_ballots.py shows that the choice changes no result."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ import pytest
 from tests.kernel.both import needs_compiled
 
 SCRIPT = """
-import rangevote as rv
+import rangevote
 from rangevote import kernel
-texts = ["a man on a bench", "a man sits", "", "on a bench sits a man", "x"]
 print(kernel.COMPILED, repr(kernel.WHY_PLAIN), kernel.Index.__module__)
-for name in ("overlap_2", "precision_1-4@0.25", "bleu_4", "smoothed_bleu_4", "chrf", "blend"):
-    result = rv.elect(texts, [-1.0, -2.5, -0.1, -3.0, -4.0], similarity=name)
-    print(name, result.index, result.scores.tobytes().hex(), result.signature)
+print(rangevote.elect(["a man", "a man sits", "x"]).index)
 """
 
 
@@ -39,14 +36,9 @@ def test_the_environment_chooses_the_plain_kernel(value):
     assert run(RANGEVOTE_PURE=value)[0] == "False 'RANGEVOTE_PURE is set' rangevote.kernel.plain"
 
 
-@needs_compiled
-def test_both_kernels_elect_alike_to_the_last_bit():
-    assert run()[1:] == run(RANGEVOTE_PURE="1")[1:]
-
-
 def test_an_install_without_the_compiled_kernel_says_what_it_lacks():
     hide = "import sys; sys.modules['rangevote._kernels'] = None\n"
-    (line, *results) = run(hide + SCRIPT)
+    line, index = run(hide + SCRIPT)
     assert line.startswith("False 'the package was installed without its compiled kernels")
     assert "Install a C++17 compiler and reinstall" in line
-    assert results == run(RANGEVOTE_PURE="1")[1:]
+    assert index == "1"

