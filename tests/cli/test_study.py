@@ -63,10 +63,14 @@ def test_a_study_is_made_with_pictures_and_wording(run, outputs):
     (outputs / "list.txt").write_text("a.png\n" * 3)
     (outputs / "task.txt").write_text("Look at the picture.\n")
     options = ("--images", outputs / "list.txt", "--instructions", outputs / "task.txt")
-    assert new(run, outputs, *options, "--title", "Captions").code == 0
+    done = new(run, outputs, *options, "--title", "Captions")
+    assert (done.code, "Exif" in done.err) == (0, False)
     study = take_snapshot(outputs / "study.db").study
     assert all(pair.image for pair in study.pairs)
     assert (study.plan.title, study.plan.instructions) == ("Captions", "Look at the picture.")
+    (outputs / "a.png").write_bytes(png() + b"\0\0\0\4eXIfMM\0*")
+    done = new(run, outputs, *options, "--force")
+    assert "warning: 1 of 1 images have Exif or XMP data, which annotators can read." in done.err
 
 
 @pytest.mark.parametrize(

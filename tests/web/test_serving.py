@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import signal
 import socket
-import subprocess
-import sys
 
 import pytest
 
@@ -15,40 +11,6 @@ pytest.importorskip("uvicorn", reason="the extra 'web' is not installed")
 
 from rangevote.errors import SetupError
 from rangevote.web.serving import address, bound, is_local
-
-SCRIPT = """
-import sys
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
-from rangevote.web.serving import address, bound, serve
-
-async def hello(request):
-    return PlainTextResponse("hello")
-
-listening = bound("127.0.0.1", 0)
-app = Starlette(routes=[Route("/{secret}", hello)])
-serve(app, listening, ready=lambda: print(address(listening), flush=True))
-print("stopped", flush=True)
-"""
-
-
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
-def test_it_answers_when_it_says_so_logs_nothing_and_stops_when_asked(stop):
-    httpx = pytest.importorskip("httpx")
-    process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    try:
-        address = process.stdout.readline().strip()
-        assert httpx.get(f"{address}/secret-token", trust_env=False).text == "hello"
-        os.kill(process.pid, stop)
-        out, err = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert "Traceback" not in err
-    assert "secret-token" not in out + err
-    assert process.returncode in (0, -stop)
 
 
 def test_port_0_takes_a_free_one():
