@@ -121,6 +121,12 @@ def new(
     files = _pairs(systems, source, images, image_root, plain)
     made, loaded = files.load_images(make_study(files.systems, files.pairs, wanted))
     create_file(path, made, loaded)
+    if noted := sum(image.has_notes for image in loaded.values()):
+        notes.warn(
+            f"{noted:,} of {len(loaded):,} images have Exif or XMP data, which annotators can read. "
+            f"Remove it if it names a person or a system (for example: exiftool -all= FILE), and make the "
+            f"study again."
+        )
     for line in _summary(made.plan, wanted.items):
         notes.tell(line)
     notes.tell(f"the study's digest is {made.digest()}; quote it to register the study.")

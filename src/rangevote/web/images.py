@@ -1,6 +1,6 @@
 """Images that pages show: their type is recognised by their first bytes, and they are served as they are.
 
-Notes in a file, such as Exif, stay in it: remove them beforehand where they name a person or a system.
+Notes in a file, such as Exif, stay in it; `rangevote study new` warns of them.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ BEGINNINGS = {
     "image/gif": rb"GIF8[79]a",
     "image/webp": rb"(?s:RIFF.{4}WEBP)",
 }
+#: How Exif and XMP begin, in any of the four, and how far from either end of a file they are looked for.
+NOTES, REACH = re.compile(rb"Exif\0\0|eXIf|EXIF|XMP |ns\.adobe\.com/xap|XML:com\.adobe\.xmp"), 64 * 1024
 
 
 class PageImage(NamedTuple):
@@ -28,6 +30,11 @@ class PageImage(NamedTuple):
 
     type: str
     content: bytes
+
+    @property
+    def has_notes(self) -> bool:
+        """Whether the file seems to have Exif or XMP, which may name a place, a person or a program."""
+        return bool(NOTES.search(self.content[:REACH] + self.content[-REACH:]))
 
 
 def load_image(path: Path, root: Path, where: str) -> tuple[str, PageImage]:
