@@ -137,7 +137,7 @@ def test_the_top_says_who_won_and_why_and_how_clearly(page, show):
     screenshot(page, "show-figure-1")
 
 
-def test_words_wear_their_votes_and_tell_who_says_them_too(page, show):
+def test_words_are_shaded_by_their_votes_and_show_who_else_says_them(page, show):
     show([FIGURE], similarity="overlap_2")
     words = page.locator("#winner .word")
     assert words.all_inner_texts() == WINNER.split()
@@ -148,14 +148,14 @@ def test_words_wear_their_votes_and_tell_who_says_them_too(page, show):
         votes[i + 1] += earned / 2
     assert shades == [math.ceil(5 * vote / max(votes) - 1e-9) for vote in votes]
     words.last.hover()
-    told = page.inner_text("#winner-votes .told")
+    told = page.inner_text("#winner-votes .word-note")
     others = [text for text in CAPTIONS if text != WINNER and says(text, "a bench")]
     assert f"{len(others)} of 9 other outputs say a 2-gram with it too" in told
     assert others[0] in told
     words.first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.textContent") == "black"
-    assert page.inner_text("#winner-votes .told").startswith("black earned")
+    assert page.inner_text("#winner-votes .word-note").startswith("black earned")
     assert page.locator("#winner .word[tabindex='0']").count() == 1
 
 
@@ -289,7 +289,7 @@ def test_what_if_recounts_marks_what_changes_and_stands_in_the_address(page, ser
     page.goto(address)
     settled(page)
     page.click("#what-if summary")
-    page.select_option("#turn-similarity", "chrf")
+    page.select_option("#what-if-similarity", "chrf")
     other = rv.elect(FIGURE, similarity="chrf")
     reads(page, "#winner", str(other.winner))
     settled(page)
@@ -297,11 +297,11 @@ def test_what_if_recounts_marks_what_changes_and_stands_in_the_address(page, ser
     assert "another winner" in page.inner_text("#what-changed")
     assert WINNER in page.inner_text("#what-changed")
     assert page.locator("#candidate-list .badge.up").count() > 0
-    page.locator("#turn-likelihood").fill("0.5")
+    page.locator("#what-if-likelihood").fill("0.5")
     both = rv.elect(FIGURE, similarity="chrf", likelihood=0.5)
     reads(page, "footer", both.signature)
     assert page.inner_text("#winner") == both.winner
-    assert page.evaluate("document.activeElement.id") == "turn-likelihood"
+    assert page.evaluate("document.activeElement.id") == "what-if-likelihood"
     assert violations(page) == []
     page.reload()
     reads(page, "footer", both.signature)  # a link shows the same
@@ -313,7 +313,7 @@ def test_what_if_recounts_marks_what_changes_and_stands_in_the_address(page, ser
     without = rv.elect(rv.Ballot(FIGURE.candidates, others), similarity="overlap_2")
     reads(page, "#winner", str(without.winner))
     assert f"without={result.ranking[0]}" in page.url
-    page.locator("#turn-temperature").fill("4")
+    page.locator("#what-if-temperature").fill("4")
     reads(page, "footer", "|T:4|")
     settled(page)
 

@@ -145,7 +145,7 @@ export class Study {
     ]);
   }
 
-  /** A switch was turned. */
+  /** A switch was overrides. */
   adjust() {
     this.view.saveButton(!this.preferences.atOnce);
     if (!at("work").hidden && this.item) this.view.texts(this.item, this.marked);

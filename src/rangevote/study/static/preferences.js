@@ -4,7 +4,7 @@
 const FIRST = { shortcuts: true, "at-once": matchMedia("(pointer: coarse)").matches, differences: true };
 
 export class Preferences {
-  /** @param {() => void} changed is called when a switch is turned */
+  /** @param {() => void} changed is called when a switch is overrides */
   constructor(changed) {
     /** @type {Record<string, HTMLInputElement>} */
     this.boxes = {};

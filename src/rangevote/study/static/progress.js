@@ -68,7 +68,7 @@ function span(seconds) {
 }
 
 /** @param {string} text */
-function complain(text) {
+function showProblem(text) {
   at("banner").textContent = text;
   at("banner").hidden = false;
 }
@@ -80,10 +80,10 @@ async function follow() {
       if (!document.hidden) show(await server.ask("/api/progress"));
     } catch (error) {
       if (error instanceof Refused) {
-        complain("This link is not known. Open the one that `rangevote study serve` prints, including everything after the # sign.");
+        showProblem("This link is not known. Open the one that `rangevote study serve` prints, including everything after the # sign.");
         return;
       }
-      complain("The study is not being served, or cannot be reached. This page keeps trying.");
+      showProblem("The study is not being served, or cannot be reached. This page keeps trying.");
     }
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }

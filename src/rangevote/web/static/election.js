@@ -8,16 +8,16 @@ import { setMembers, showMembers } from "./members.js";
 import { showParts } from "./parts.js";
 import { Rail } from "./rail.js";
 import { at, faint, problem, why } from "./text.js";
-import { duel, fullShade, outcome, rowOf, wearVotes } from "./top.js";
+import { duel, fullShade, outcome, rowOf, shadeWinner } from "./top.js";
 import { append } from "./unseen.js";
-import { TURNED, showWhatIf } from "./whatif.js";
-import { Sayers } from "./words.js";
+import { SETTINGS, showWhatIf } from "./whatif.js";
+import { NgramVoters } from "./words.js";
 
 /** What is looked at; kept in the address, so that a reload and a link show the same. */
 const position = { number: 0, list: 0 };
-let turned = new URLSearchParams();
-/** Count what was asked for: answers to an older question are dropped. */
-let turn = 0;
+let overrides = new URLSearchParams();
+/** The number of the latest election that was asked for: answers about an older one are dropped. */
+let latest = 0;
 /** @type {import("./answers").About} */
 let about;
 /** @type {Rail} */
@@ -31,7 +31,7 @@ class Shown {
     this.query = query;
     this.election = election;
     this.mine = mine;
-    this.sayers = new Sayers(election);
+    this.ngramVoters = new NgramVoters(election);
     /** Shows a pair of texts, once the map is there. */
     this.pair = (/** @type {number} */ voter, /** @type {number} */ candidate) => {};
     this.shade = 0;
@@ -39,7 +39,7 @@ class Shown {
 
   /** Whether the reader still looks at it. */
   current() {
-    return this.mine === turn;
+    return this.mine === latest;
   }
 
   /** @param {number} index @returns {Promise<import("./answers").Parts>} */
@@ -54,7 +54,7 @@ class Shown {
 }
 
 /** @param {string} message */
-function complain(message) {
+function showProblem(message) {
   at("problem").replaceChildren();
   append(at("problem"), message);
   at("problem").hidden = !message;
@@ -67,19 +67,19 @@ function complain(message) {
  */
 function go(wanted) {
   const number = Math.max(0, Math.min(about.kept - 1, wanted.number ?? position.number));
-  const named = new URLSearchParams(turned);
+  const named = new URLSearchParams(overrides);
   if (number !== position.number) named.delete("without"); // another ballot has other voters
   location.hash = `ballot=${number + 1}&list=${(wanted.list ?? position.list) + 1}${String(named) && `&${named}`}`;
 }
 
 /**
- * Turn settings; the address carries them.
+ * Change settings; the address carries them.
  * @param {Record<string, string>} changes
  */
-function turnSettings(changes) {
+function override(changes) {
   for (const [name, value] of Object.entries(changes)) {
-    if (value) turned.set(name, value);
-    else turned.delete(name);
+    if (value) overrides.set(name, value);
+    else overrides.delete(name);
   }
   go({});
 }
@@ -94,30 +94,30 @@ function fromAddress() {
   };
   position.number = within("ballot", about.kept);
   position.list = within("list", about.lists.length);
-  turned = new URLSearchParams(about.measures.length ? [...named].filter(([name, value]) => TURNED.includes(name) && value) : []);
+  overrides = new URLSearchParams(about.measures.length ? [...named].filter(([name, value]) => SETTINGS.includes(name) && value) : []);
 }
 
 async function show() {
-  const mine = ++turn;
+  const mine = ++latest;
   delete document.documentElement.dataset.complete;
   fromAddress();
-  complain("");
+  showProblem("");
   rail.show(position, null);
   at("status").textContent = "Counting votes…";
   const path = `api/ballots/${position.number}`;
-  const query = `list=${position.list}${String(turned) && `&${turned}`}`;
+  const query = `list=${position.list}${String(overrides) && `&${overrides}`}`;
   try {
     /** @type {import("./answers").Election} */
     const election = await ask(`${path}?${query}`);
-    if (mine !== turn) return;
+    if (mine !== latest) return;
     rail.show(position, election.ballot.id);
     const shown = new Shown(path, query, election, mine);
     showFirst(shown);
     await showRest(shown);
   } catch (error) {
-    if (mine !== turn) return;
+    if (mine !== latest) return;
     at("election").hidden = true;
-    complain(why(error));
+    showProblem(why(error));
   }
 }
 
@@ -135,7 +135,7 @@ function showFirst(shown) {
   const beside = duel(election);
   at("beside").hidden = beside === null;
   at("duel").replaceChildren(...(beside ? [beside] : []));
-  showWhatIf(about, election, turned, turnSettings);
+  showWhatIf(about, election, overrides, override);
   showCandidates(at("candidates"), election, (container, index) => showDetails(shown, container, index));
   at("signature").textContent = election.signature;
   document.documentElement.dataset.ready = String(Math.round(performance.now()));
@@ -150,14 +150,14 @@ async function showRest(shown) {
   for (const name of ["grades", "firm"]) at(name).replaceChildren(faint("Counting…"));
   await fill("winner-votes", shown, shown.parts(election.winner), (parts) => {
     shown.shade = fullShade(election, parts);
-    wearVotes(at("winner"), at("winner-votes"), election, parts, shown.sayers);
+    shadeWinner(at("winner"), at("winner-votes"), election, parts, shown.ngramVoters);
   });
   await fill("grades", shown, ask(`${path}/grades?${query}`), (graded) => {
     shown.pair = showGrades(at("grades"), graded, election, (role, index) => shown.whole(role, index));
   });
   const names = about.lists.map((one) => one.name);
   const asked = names.map((_, i) => ask(`${path}/winners?${query.replace(/^list=\d+/, `list=${i}`)}`).catch((error) => error));
-  const without = about.measures.length && !turned.get("without") ? (/** @type {number} */ voter) => turnSettings({ without: String(voter) }) : null;
+  const without = about.measures.length && !overrides.get("without") ? (/** @type {number} */ voter) => override({ without: String(voter) }) : null;
   await fill("firm", shown, Promise.all(asked), (answer) => showFirm(at("firm"), election, answer, names, position.list, without));
   await showPanel(shown);
   if (shown.current()) document.documentElement.dataset.complete = String(Math.round(performance.now()));
@@ -203,7 +203,7 @@ async function fill(name, shown, asked, use) {
 async function showDetails(shown, container, index) {
   const row = rowOf(shown.election, index);
   const [parts, text] = await Promise.all([shown.parts(index), row.more ? shown.whole("candidates", index) : row]);
-  showParts(container, parts, shown.sayers, shown.shade, text.text, (voter) => shown.pair(voter, index));
+  showParts(container, parts, shown.ngramVoters, shown.shade, text.text, (voter) => shown.pair(voter, index));
 }
 
 async function start() {
@@ -212,13 +212,13 @@ async function start() {
     about = await ask("api/election");
     at("version").textContent = `rangevote ${about.version}`;
     setMembers(about.members);
-    rail = new Rail(about, go, complain);
+    rail = new Rail(about, go, showProblem);
     addEventListener("hashchange", show);
     rail.start();
     await show();
     await rail.load(); // the first ballot is not to wait for the others
   } catch (error) {
-    complain(why(error));
+    showProblem(why(error));
   }
 }
 

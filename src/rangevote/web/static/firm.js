@@ -10,7 +10,7 @@ const NOTE =
   "BLEU and chrF the election is minimum Bayes risk decoding. A marked cell elects another text than the one above.";
 /** Characters of a winner's text in an answer, as CUT in web/api.py. */
 const CUT = 1000;
-/** Dots of one strip; of more voters only the numbers are told. */
+/** Dots of one strip; of more voters only the numbers are given. */
 const DOTS = 120;
 
 /** @typedef {Partial<import("./answers").Won>} Cell a winner, or `why` there is none */
@@ -63,8 +63,8 @@ function recounts(election, without) {
   const items = voters.map((row) => {
     const change = changed.get(row.index);
     const name = texts.get(row.index)?.text.slice(0, 120) ?? `voter ${row.index}`;
-    const told = `Without “${name}” (${percent(row.weight)} of the vote) ${change ? "another wins" : "the winner stays"}`;
-    const attributes = { class: change ? "mark other" : "mark same", title: told, "aria-label": told };
+    const label = `Without “${name}” (${percent(row.weight)} of the vote) ${change ? "another wins" : "the winner stays"}`;
+    const attributes = { class: change ? "mark other" : "mark same", title: label, "aria-label": label };
     if (!without) return make("li", { class: "dot" }, make("span", { ...attributes, role: "img" }));
     const dot = make("button", { type: "button", ...attributes });
     dot.addEventListener("click", () => without(row.index));
@@ -78,13 +78,13 @@ function recounts(election, without) {
 function lead({ margin, score, near_tie }) {
   if (margin === null || score === null) return [make("p", {}, "There is no other group.")];
   const second = score - margin;
-  const told = `${small(margin)} above the next group${near_tie ? ", a near-tie" : ""}`;
+  const text = `${small(margin)} above the next group${near_tie ? ", a near-tie" : ""}`;
   const bars = make("div", { class: "lead numbers" });
   const most = Math.max(score, 0);
   const least = Math.min(0, second);
   bars.append(make("span", {}, "winner"), bar(score - least, most - least), make("span", {}, fixed(score)));
   bars.append(make("span", {}, "next"), bar(second - least, most - least, "likely"), make("span", {}, fixed(second)));
-  return [make("p", { id: "margin" }, told), bars];
+  return [make("p", { id: "margin" }, text), bars];
 }
 
 /**

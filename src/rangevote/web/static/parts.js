@@ -15,21 +15,21 @@ const ROUNDED = 1e-3;
 /**
  * @param {HTMLElement} container
  * @param {import("./answers").Parts} parts
- * @param {import("./words.js").Sayers} sayers
+ * @param {import("./words.js").NgramVoters} ngramVoters
  * @param {number} largest what the full shade of a word stands for
  * @param {string} text the candidate's whole text
  * @param {(voter: number, grade: number) => void} open shows a voter's text beside it
  */
-export function showParts(container, parts, sayers, largest, text, open) {
-  const { election } = sayers;
+export function showParts(container, parts, ngramVoters, largest, text, open) {
+  const { election } = ngramVoters;
   const row = { ...rowOf(election, parts.index), text, more: 0 };
-  const whole = make("div", { class: "whole" }, ...shaded(row, parts, sayers, largest));
+  const whole = make("div", { class: "whole" }, ...shaded(row, parts, ngramVoters, largest));
   if (whole.querySelector(".word")) whole.append(legend(largest));
   if (!parts.votes.length) {
     container.replaceChildren(whole, faint(`Under the rule ${election.rule} nobody votes.`));
     return;
   }
-  const columns = make("div", { class: "columns" }, ngrams(parts, row, election), votes(parts, sayers, open));
+  const columns = make("div", { class: "columns" }, ngrams(parts, row, election), votes(parts, ngramVoters, open));
   container.replaceChildren(whole, ...(parts.fields ? [fields(parts.fields)] : []), columns);
 }
 
@@ -75,14 +75,14 @@ function ngrams({ earned, score, likelihood }, row, election) {
   return box;
 }
 
-/** @param {import("./answers").Parts} parts @param {import("./words.js").Sayers} sayers @param {(voter: number, grade: number) => void} open */
-function votes(parts, sayers, open) {
+/** @param {import("./answers").Parts} parts @param {import("./words.js").NgramVoters} ngramVoters @param {(voter: number, grade: number) => void} open */
+function votes(parts, ngramVoters, open) {
   const lines = parts.votes.map(([voter, weight, grade]) => {
     const label = button("", () => open(voter, grade));
     label.classList.add("plain");
-    const text = sayers.texts.get(voter);
+    const text = ngramVoters.texts.get(voter);
     label.append(text ? brief(text) : `voter ${voter}`);
-    const member = sayers.members.get(voter) ?? null;
+    const member = ngramVoters.members.get(voter) ?? null;
     if (member !== null) label.prepend(memberBadge(member), " ");
     return { label, note: `${small(weight)} × ${fixed(grade)}`, score: weight * grade };
   });

@@ -49,12 +49,12 @@ export class Rail {
   /**
    * @param {import("./answers").About} about the answer api/election
    * @param {(position: {number?: number, list?: number}) => void} go
-   * @param {(message: string) => void} complain
+   * @param {(message: string) => void} showProblem
    */
-  constructor(about, go, complain) {
+  constructor(about, go, showProblem) {
     this.about = about;
     this.go = go;
-    this.complain = complain;
+    this.showProblem = showProblem;
     /** @type {Listed[]} */
     this.rows = [];
     /** @type {Listed[]} */
@@ -77,7 +77,7 @@ export class Rail {
     at("next").addEventListener("click", () => this.step(1));
     at("find").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
       event.preventDefault();
-      this.find(at("wanted").value.trim()).then((number) => go({ number }), (error) => this.complain(error.message));
+      this.find(at("wanted").value.trim()).then((number) => go({ number }), (error) => this.showProblem(error.message));
     });
     for (const [name, [label]] of Object.entries(FILTERS)) {
       const box = make("input", { type: "checkbox", id: `only-${name}` });
@@ -107,7 +107,7 @@ export class Rail {
       }
       document.documentElement.dataset.listed = String(Math.round(performance.now()));
     } catch (error) {
-      this.complain(why(error));
+      this.showProblem(why(error));
     }
   }
 
@@ -245,15 +245,15 @@ function overview(rows, about) {
     const better = judged.filter((row) => (row.gain ?? 0) > 0.05).length;
     const worse = judged.filter((row) => (row.gain ?? 0) < -0.05).length;
     const mean = judged.reduce((sum, row) => sum + (row.gain ?? 0), 0) / judged.length;
-    const told = `Of these, the elected output is nearer to the references in ${grouped(better)}, further in ${grouped(worse)}`;
-    parts.push(make("p", { id: "gains" }, `${told} (chrF ${mean < 0 ? "−" : "+"}${Math.abs(mean).toFixed(1)} on average).`));
+    const text = `Of these, the elected output is nearer to the references in ${grouped(better)}, further in ${grouped(worse)}`;
+    parts.push(make("p", { id: "gains" }, `${text} (chrF ${mean < 0 ? "−" : "+"}${Math.abs(mean).toFixed(1)} on average).`));
   }
   const margins = rows.flatMap((row) => (row.margin === null ? [] : [row.margin]));
   if (margins.length > 1) parts.push(histogram(margins));
   if (rows.length < about.kept) {
     const most = Math.min(about.kept, MOST_BALLOTS);
-    const told = rows.length < most ? `${grouped(rows.length)} of ${grouped(most)} counted…` : `The first ${grouped(most)} are listed.`;
-    parts.push(make("p", { class: "faint" }, told));
+    const text = rows.length < most ? `${grouped(rows.length)} of ${grouped(most)} counted…` : `The first ${grouped(most)} are listed.`;
+    parts.push(make("p", { class: "faint" }, text));
   }
   return parts;
 }

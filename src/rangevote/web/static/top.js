@@ -205,18 +205,18 @@ export function bar(value, largest, kind = "score") {
 /**
  * The winner's words with their votes, where the measure has them.
  * @param {HTMLElement} container the winner's place at the top
- * @param {HTMLElement} below where the word that is pointed at is told of
+ * @param {HTMLElement} below where the page says who else says the word that is pointed at
  * @param {import("./answers").Election} election
  * @param {import("./answers").Parts} parts
- * @param {import("./words.js").Sayers} sayers
+ * @param {import("./words.js").NgramVoters} ngramVoters
  */
-export function wearVotes(container, below, election, parts, sayers) {
+export function shadeWinner(container, below, election, parts, ngramVoters) {
   const row = rowOf(election, election.winner);
   if (election.merged || !parts.earned || parts.earned.order.every((order) => order === 0) || row.more || !row.text.trim()) return;
   const largest = fullShade(election, parts);
-  const [words, ...told] = shaded(row, parts, sayers, largest);
+  const [words, ...note] = shaded(row, parts, ngramVoters, largest);
   container.replaceChildren(words);
-  below.replaceChildren(...told, legend(largest));
+  below.replaceChildren(...note, legend(largest));
 }
 
 /**

@@ -1,10 +1,10 @@
-// What if: measure, temperature, own likelihood and who votes can be changed; the election is counted again at once.
+// What if: the reader changes measure, temperature, own likelihood or who votes, and the election is counted again.
 
 import { at, button, make, output } from "./text.js";
 import { rowOf } from "./top.js";
 
 /** Settings that the address and the server's queries have, by these names. */
-export const TURNED = ["similarity", "temperature", "likelihood", "weights", "voters", "without"];
+export const SETTINGS = ["similarity", "temperature", "likelihood", "weights", "voters", "without"];
 
 /** Milliseconds that a slider rests before the election is counted again. */
 const REST = 60;
@@ -14,24 +14,24 @@ let waiting;
 /**
  * @param {import("./answers").About} about
  * @param {import("./answers").Election} election
- * @param {URLSearchParams} turned what is turned now
- * @param {(changes: Record<string, string>) => void} turn an empty value is as in the page's own election
+ * @param {URLSearchParams} overrides the settings that the reader has changed
+ * @param {(changes: Record<string, string>) => void} override changes some; an empty value takes a change back
  */
-export function showWhatIf(about, election, turned, turn) {
+export function showWhatIf(about, election, overrides, override) {
   const container = at("what-if-controls");
   const { settings, voters } = election;
   const busy = document.activeElement instanceof HTMLElement ? document.activeElement.id : "";
   const fields = [
-    choice("similarity", "Measure", turned, turn, [["", `${about.measure} (as given)`], ...about.measures.map((name) => /** @type {[string, string]} */ ([name, name]))]),
-    choice("weights", "Voters count", turned, turn, [["", "as given"], ["probability", "by probability"], ["count", "all the same"]]),
+    choice("similarity", "Measure", overrides, override, [["", `${about.measure} (as given)`], ...about.measures.map((name) => /** @type {[string, string]} */ ([name, name]))]),
+    choice("weights", "Voters count", overrides, override, [["", "as given"], ["probability", "by probability"], ["count", "all the same"]]),
   ];
-  if (settings.weights.includes("probability")) fields.push(slider("temperature", "Temperature", settings.temperature, 0.25, 8, 0.25, turn));
-  if (settings.known) fields.push(slider("likelihood", "Own likelihood", settings.likelihood, 0, 2, 0.1, turn));
-  if (!voters.same || turned.get("voters")) fields.push(choice("voters", "Who votes", turned, turn, [["", "the voters given"], ["candidates", "the candidates"]]));
-  if (turned.get("without")) fields.push(button("Let everybody vote", () => turn({ without: "" })));
-  const touched = TURNED.some((name) => turned.get(name));
+  if (settings.weights.includes("probability")) fields.push(slider("temperature", "Temperature", settings.temperature, 0.25, 8, 0.25, override));
+  if (settings.known) fields.push(slider("likelihood", "Own likelihood", settings.likelihood, 0, 2, 0.1, override));
+  if (!voters.same || overrides.get("voters")) fields.push(choice("voters", "Who votes", overrides, override, [["", "the voters given"], ["candidates", "the candidates"]]));
+  if (overrides.get("without")) fields.push(button("Let everybody vote", () => override({ without: "" })));
+  const touched = SETTINGS.some((name) => overrides.get(name));
   if (touched) {
-    const reset = button("Reset", () => turn(Object.fromEntries(TURNED.map((name) => [name, ""]))));
+    const reset = button("Reset", () => override(Object.fromEntries(SETTINGS.map((name) => [name, ""]))));
     reset.id = "as-given";
     fields.push(reset);
   }
@@ -43,7 +43,7 @@ export function showWhatIf(about, election, turned, turn) {
 }
 
 /**
- * What the turned settings change.
+ * What the changed settings do to the outcome.
  * @param {import("./answers").Election} election
  */
 function changes(election) {
@@ -60,14 +60,14 @@ function changes(election) {
 /**
  * @param {string} name
  * @param {string} label
- * @param {URLSearchParams} turned
- * @param {(changes: Record<string, string>) => void} turn
+ * @param {URLSearchParams} overrides
+ * @param {(changes: Record<string, string>) => void} override
  * @param {[string, string][]} options
  */
-function choice(name, label, turned, turn, options) {
-  const field = make("select", { id: `turn-${name}` }, ...options.map(([value, text]) => make("option", { value }, text)));
-  field.value = turned.get(name) ?? "";
-  field.addEventListener("change", () => turn({ [name]: field.value }));
+function choice(name, label, overrides, override, options) {
+  const field = make("select", { id: `what-if-${name}` }, ...options.map(([value, text]) => make("option", { value }, text)));
+  field.value = overrides.get(name) ?? "";
+  field.addEventListener("change", () => override({ [name]: field.value }));
   return make("label", {}, make("span", {}, label), field);
 }
 
@@ -78,16 +78,16 @@ function choice(name, label, turned, turn, options) {
  * @param {number} least
  * @param {number} most
  * @param {number} step
- * @param {(changes: Record<string, string>) => void} turn
+ * @param {(changes: Record<string, string>) => void} override
  */
-function slider(name, label, now, least, most, step, turn) {
-  const field = make("input", { type: "range", id: `turn-${name}`, min: least, max: most, step });
+function slider(name, label, now, least, most, step, override) {
+  const field = make("input", { type: "range", id: `what-if-${name}`, min: least, max: most, step });
   field.value = String(now);
-  const told = make("output", { for: `turn-${name}`, class: "numbers" }, String(now));
+  const shown = make("output", { for: `what-if-${name}`, class: "numbers" }, String(now));
   field.addEventListener("input", () => {
-    told.textContent = field.value;
+    shown.textContent = field.value;
     clearTimeout(waiting);
-    waiting = setTimeout(() => turn({ [name]: field.value }), REST);
+    waiting = setTimeout(() => override({ [name]: field.value }), REST);
   });
-  return make("label", {}, make("span", {}, label, " ", told), field);
+  return make("label", {}, make("span", {}, label, " ", shown), field);
 }

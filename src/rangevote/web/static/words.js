@@ -35,7 +35,7 @@ export function wordVotes(earned, units) {
 }
 
 /** Who says which n-gram, among the voters that are listed. */
-export class Sayers {
+export class NgramVoters {
   /** @param {import("./answers").Election} election */
   constructor(election) {
     this.election = election;
@@ -81,19 +81,19 @@ export class Sayers {
 }
 
 /**
- * A text with its words shaded, and a line that tells of the word that is pointed at.
+ * A text with its words shaded, and a line that says who else says the word that is pointed at.
  * @param {import("./answers").Text} row
  * @param {import("./answers").Parts} parts
- * @param {Sayers} sayers
+ * @param {NgramVoters} ngramVoters
  * @param {number} largest what full shade stands for
  */
-export function shaded(row, parts, sayers, largest) {
-  const { measure } = sayers.election;
+export function shaded(row, parts, ngramVoters, largest) {
+  const { measure } = ngramVoters.election;
   const text = read(row.text, measure.unit, row.units);
   const whole = parts.earned?.order.every((order) => order === 0); // texts are compared as a whole
   if (!parts.earned || whole || !text.units.length || text.units.length > MOST_WORDS) return [output(row.text)];
   const votes = wordVotes(parts.earned, text.units.length);
-  const told = make("div", { class: "told faint", role: "status" }, "Point at a word, or use the arrow keys, to see who else says it.");
+  const note = make("div", { class: "word-note faint", role: "status" }, "Point at a word, or use the arrow keys, to see who else says it.");
   const box = make("div", { class: "words", role: "group", "aria-label": "Words, shaded by their votes" });
   const shown = make("bdi", { class: codeRanges(text.text).length ? "output code" : "output", dir: "auto" });
   let done = 0;
@@ -112,12 +112,12 @@ export function shaded(row, parts, sayers, largest) {
     const word = event.target instanceof Element ? event.target.closest(".word") : null;
     if (!(word instanceof HTMLElement)) return;
     const at = Number(word.dataset.at);
-    told.replaceChildren(...sentence(text, at, votes[at], row.index, parts, sayers));
-    told.classList.remove("faint");
+    note.replaceChildren(...sentence(text, at, votes[at], row.index, parts, ngramVoters));
+    note.classList.remove("faint");
   };
   for (const kind of ["mouseover", "focusin", "click"]) box.addEventListener(kind, tell);
   box.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => walk(event, box));
-  return [box, told];
+  return [box, note];
 }
 
 /**
@@ -146,11 +146,11 @@ function walk(event, box) {
  * @param {number} vote
  * @param {number} candidate
  * @param {import("./answers").Parts} parts
- * @param {Sayers} sayers
+ * @param {NgramVoters} ngramVoters
  */
-function sentence(text, at, vote, candidate, parts, sayers) {
-  const { election, texts } = sayers;
-  const found = sayers.of(text, at, candidate);
+function sentence(text, at, vote, candidate, parts, ngramVoters) {
+  const { election, texts } = ngramVoters;
+  const found = ngramVoters.of(text, at, candidate);
   const others = texts.size - Number(election.voters.same);
   const votes = (parts.score ?? 0) - (parts.likelihood ?? 0);
   const share = votes > 0 ? ` (${percent(vote / votes)} of its votes)` : "";
