@@ -1,9 +1,9 @@
 """The application behind the page of a study: what an annotator sees and sends.
 
-The browser learns an item's handle, two texts and the source; never a system's name, a check's answer or
-another annotator's judgement. Links are in the address's fragment, which browsers keep to themselves, and
-travel in the header Authorization. Who runs the study has a link of their own, to a page that shows how far
-everybody is, and no result.
+The browser gets an item's handle, two texts and the source; never a system's name, a check's answer or
+another annotator's judgement. The secret of a link is in the address's fragment, which browsers do not send,
+and goes to the server in the header Authorization. Whoever runs the study has a link to another page, which
+shows how far everybody is, and no result.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CACHE_IMAGE = "private, max-age=86400, immutable"
 #: Wrong links that one address may try within so many seconds.
 MOST_WRONG, WINDOW = 20, 60.0
 _MOST_ADDRESSES = 10_000
-#: Stands for who runs the study where an annotator's number stands.
+#: In place of an annotator's number: whoever runs the study.
 RUNNER = -1
 
 T = TypeVar("T", bound=Struct)
@@ -102,7 +102,7 @@ def parse_message(body: bytes, kind: type[T]) -> T:
 
 
 class UnknownLink(Exception):
-    """A link that nobody has; `wait` is the number of seconds to wait before another try, 0 for none."""
+    """Nobody has this link; after `wait` seconds another may be tried."""
 
     def __init__(self, wait: int = 0) -> None:
         super().__init__()
@@ -110,10 +110,10 @@ class UnknownLink(Exception):
 
 
 class LinkAuth:
-    """Knows the links by their digests. Addresses are kept in memory while needed and never written.
+    """Finds annotators by the digests of their links. Addresses are kept in memory and never written.
 
-    After an address has tried too many wrong links, only the links that it used before are looked at: so
-    guessing is slow, and those at work behind the same address are not disturbed.
+    After too many wrong links from an address, only links that were used from there before are accepted for
+    a while: guessing is slow, and annotators at the same address can go on.
     """
 
     def __init__(self, annotators: Sequence[Annotator], clock: Callable[[], float] = time.monotonic) -> None:
@@ -151,13 +151,13 @@ class LinkAuth:
 
 
 def runner_token(annotators: Sequence[Annotator]) -> str:
-    """The secret of who runs the study: made of all annotators', so that it is the same at every start."""
+    """The secret of whoever runs the study, made of the annotators' so that it stays the same."""
     secret = "\n".join(one.token for one in annotators).encode()
     return hmac.digest(secret, b"runner", hashlib.sha256)[:16].hex()
 
 
 def _digest(token: str) -> bytes:
-    """Looked up instead of the token, so that the time of a comparison does not leak how much was right."""
+    """Looked up instead of the token, so that the time of the comparison says nothing about the token."""
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
@@ -197,8 +197,9 @@ def _route(
     *,
     runner: bool = False,
 ) -> Route:
-    """`answer(who)`, or `answer(who, message)` where a message of a `kind` is sent, as JSON; it runs in a
-    thread. 404 or 429 for a wrong link; 400 or 403 for a refused answer; 503 for one that is not saved."""
+    """A route that returns `answer(who)` as JSON, or `answer(who, message)` where a message of a `kind` is
+    sent; it runs in a thread. 404 or 429 for a wrong link; 400 or 403 for a refused answer; 503 for one that
+    is not saved."""
 
     async def handle(request: Request) -> Response:
         try:
@@ -225,7 +226,7 @@ def _error(message: str, status: int, headers: dict[str, str] | None = None) -> 
 
 
 class Sessions:
-    """What annotators ask for and send, by their numbers."""
+    """The requests of annotators, who are named by their numbers."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

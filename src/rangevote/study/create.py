@@ -1,4 +1,4 @@
-"""Make a study: pairs of outputs from files, the items, the checks, and who sees what in which order.
+"""Make a study: pairs of outputs from files, items, checks, and each annotator's items and order.
 
 Pairs come from two files of outputs, as `rangevote.evaluation` reads them, with sources and images beside
 them; or from one file of JSON lines, `PairLine`.
@@ -308,7 +308,7 @@ def make_checks(number: int, spare: Sequence[Pair], items: Sequence[Pair], seed:
 
 
 def _free(key: str, taken: Container[str]) -> str:
-    """The key, or one like it where an item of the user's has it."""
+    """The key, or a variant of it where an item of the user has it."""
     while key in taken:
         key += "'"
     return key
@@ -381,5 +381,5 @@ def _repeats_last(pairs: Sequence[Pair], order: Sequence[int]) -> list[int]:
 
 
 def _handle(annotator: Annotator, key: str) -> str:
-    """An id that says nothing and that nobody else can make."""
+    """An id that reveals nothing and cannot be guessed."""
     return hmac.digest(annotator.token.encode(), key.encode(), hashlib.sha256)[:16].hex()

@@ -1,4 +1,4 @@
-"""What is fixed before the first judgement: systems, wording, sides, exclusion, number of items.
+"""The plan of a study, fixed before the first judgement: systems, wording, sides, exclusion, items.
 
 Random choices depend on a seed and on names, and on nothing else: not on the order of calls, nor on the
 version of Python.

@@ -1,4 +1,4 @@
-"""What comes out of a study: the report as text, tables, JSON or one HTML page; the judgements; the record.
+"""The output of a study: the report as text, tables, JSON or an HTML page; the judgements; the record.
 
 None of them has the annotators' links, and annotators are named by pseudonyms. The page has no script and
 loads nothing. Outputs are always shown as text.
@@ -241,7 +241,7 @@ def answer_names(findings: Findings) -> list[str]:
 
 
 def _notes(findings: Findings) -> list[str]:
-    """What must be known to read the result: whether the study is complete first of all."""
+    """How to read the result; first of all whether the study is complete."""
     plan = findings.plan
     if findings.complete:
         state = f"complete: all {plan.stop:,} planned judgements are there"
@@ -306,7 +306,7 @@ def as_html(findings: Findings) -> str:
 
 
 def _html_item(item: JudgedItem, names: list[str]) -> str:
-    """An item with both texts and what was said of it."""
+    """An item with both texts and its judgements."""
     said = "".join(
         f"<li>{escape(one.annotator)}: "
         + ("cannot judge" if one.value is None else escape(names[one.value + 2]))
@@ -413,7 +413,7 @@ def harmless(value: Any) -> Any:
 
 
 def to_record(snapshot: Snapshot) -> str:
-    """What a datasheet of a human evaluation, such as HEDS, asks for and a program can know."""
+    """The fields of a datasheet of a human evaluation, such as HEDS, that a program can fill in."""
     plan = snapshot.study.plan
     times = [row.received for row in snapshot.rows]
     record = {

@@ -1,8 +1,9 @@
 """A study as a file: SQLite, one file, readable by its owner alone.
 
-`study new` writes it once; judgements are only ever added. Every judgement is a row of its own, on the disk
-before the browser hears of it. A change of mind or an undo is a further row that supersedes the last; the
-last row of an annotator and item counts. A `Snapshot` is all of it at one moment, for reports and exports.
+`study new` writes it once; judgements are only ever added. Every judgement is a row, which is on the disk
+before the browser gets its answer. A changed answer or an undo is another row that supersedes the last one;
+the last row of an annotator and item counts. A `Snapshot` is the state at one moment, for reports and
+exports.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ LATEST = "NOT EXISTS (SELECT 1 FROM judgement AS later WHERE later.supersedes = 
 #: The same where that is an answer, not an undo.
 _GIVEN = f"(shown IS NOT NULL OR cannot) AND {LATEST}"
 
-#: Where locks and shared memory between processes cannot be relied on.
+#: File systems on which locks and shared memory between processes are not reliable.
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "afs", "ceph", "gluster", "lustre")
 
 
@@ -135,14 +136,14 @@ def damaged(path: Path, why: object) -> DataError:
 
 
 def file_error(path: Path, error: sqlite3.Error) -> DataError | SetupError:
-    """A `SetupError` for locks, permissions or the disk, else the file's content is at fault."""
+    """A `SetupError` for locks, permissions or the disk; otherwise the file is damaged."""
     if isinstance(error, sqlite3.OperationalError):
         return SetupError(f"cannot use {path}: {error}. Look at the disk, permissions and other programs.")
     return damaged(path, error)
 
 
 def backup_of(path: Path) -> Path:
-    """Where the copy is that `serve` makes."""
+    """The path of the copy that `serve` makes."""
     return path.with_name(path.name + ".backup")
 
 
@@ -265,7 +266,7 @@ class Judgement(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What was there when it was taken; `finished` are the annotators that closed their answers."""
+    """A study and its judgements at one moment; `finished` are the annotators who closed their answers."""
 
     study: Study
     digest: str
@@ -283,7 +284,7 @@ class Snapshot:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """One transaction that reads, also while people are judging."""
+    """A transaction that reads, possibly while people are judging."""
     db = connect(path, writing=False)
     try:
         db.execute("BEGIN")
@@ -338,7 +339,7 @@ def has_judgements(path: Path) -> bool:
 
 
 class NotSaved(SetupError):
-    """The disk is full, the file locked or read-only: the judgement is not there."""
+    """The judgement was not saved: the disk is full, or the file locked or read-only."""
 
 
 class AnswerRefused(DataError):
@@ -416,9 +417,9 @@ class Store:
         self._assigned = Counter(assignment.annotator for assignment in self.study.assignments)
 
     def close(self) -> None:
-        """Let go of the file, and leave one that needs no log beside it, to be read from anywhere."""
+        """Close the file, and leave it without a log beside it, so that it can be copied alone."""
         with self._lock:
-            with suppress(sqlite3.Error):  # somebody else has it open: the log stays with them
+            with suppress(sqlite3.Error):  # another program has it open and keeps the log
                 self._db.execute("PRAGMA busy_timeout = 0")
                 self._db.execute("PRAGMA journal_mode = DELETE")
             self._db.close()
@@ -442,7 +443,7 @@ class Store:
                     if self._db.in_transaction:
                         self._db.execute("ROLLBACK")
                     raise
-            except sqlite3.IntegrityError:  # a mistake of ours, which no waiting mends
+            except sqlite3.IntegrityError:  # a bug; trying again would not help
                 raise
             except sqlite3.DatabaseError as error:
                 raise NotSaved(f"not saved: {error}.") from error
@@ -457,7 +458,7 @@ class Store:
             raise NotSaved("not saved: the study's file was moved or replaced.")
 
     def visit(self, annotator: int) -> str:
-        """The page was opened: remember when."""
+        """Record that an annotator opened the page, and return when."""
         opened = now()
         with self._writing() as db:
             db.execute("INSERT INTO visit (annotator, opened) VALUES (?, ?)", (annotator, opened))
@@ -472,7 +473,7 @@ class Store:
         ]
 
     def progress(self) -> list[PersonProgress]:
-        """How far each annotator is: what who runs the study may see before its end, and no result."""
+        """How far each annotator is, without any result: those who run the study see it before its end."""
         visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
         rows, opened, finished = self._read(
             lambda db: (

@@ -1,4 +1,4 @@
-"""What the election page gets, as typed answers: the same from the server and in an exported file.
+"""The answers that the election page gets, from the server or in an exported file.
 
 `app.py` names the path of each answer. Indices are positions in the ballot's own lists. A number that is
 infinite or unknown is null.
@@ -27,7 +27,8 @@ from rangevote.similarity.base import Measure
 from rangevote.similarity.units import DEFAULT_UNIT, Reader
 from rangevote.text import finite
 
-#: Characters of a text that come with the election, at least, and of all texts together; the rest on request.
+#: Characters that come with the election: at least of each text, and of all together. The rest is sent on
+#: request.
 CUT = 1000
 ALL_TEXTS = 1_000_000
 #: Candidates and voters that are listed, best first.
@@ -554,7 +555,7 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
 
 
 class TextUnits:
-    """What the n-grams of one election are made of, so that a page can mark those that two texts share.
+    """The units of the n-grams of one election, so that the page can mark those that two texts share.
 
     `name` is "space" or "chars" where a page finds them in the text by itself, and "words" where it does so
     in ASCII texts and is given those of others, as they stand there; otherwise "listed".

@@ -60,7 +60,7 @@ class NotFound(Exception):
 
 
 class PageQuery(msgspec.Struct):
-    """What an address can name beside the settings of `WhatIf`."""
+    """The parameters of an address other than the settings in `WhatIf`."""
 
     number: Index = 0
     list: Index = 0
@@ -71,10 +71,10 @@ class PageQuery(msgspec.Struct):
 
 
 class Ballots:
-    """The ballots of one input; `name` is what the page calls it.
+    """The ballots of one input, which the page calls `name`.
 
-    They are in a temporary database, most of it on the disk: so a page shows one state of the input even if
-    the file changes, and any number of ballots fits.
+    They are kept in a temporary database, mostly on the disk, so that the page shows one state of the input
+    even if the file changes, and any number of ballots fits.
     """
 
     def __init__(self, name: str, ballots: Iterable[Ballot]) -> None:
@@ -89,7 +89,7 @@ class Ballots:
 
     @classmethod
     def read(cls, name: str, entries: Iterable[Entry]) -> Ballots:
-        """Keep what a reader gives; the first ballot that cannot be read ends it with its error."""
+        """Keep the ballots of a reader; the first that cannot be read raises its error."""
         kept = cls(name, (entry.get() for entry in entries))
         if not len(kept):
             raise DataError("holds no ballots, so there is nothing to show.", where=name)
@@ -117,7 +117,7 @@ class Ballots:
 
 
 def names_of(paths: Sequence[str]) -> list[str]:
-    """What a page calls files: their names without endings, unless two would be called the same.
+    """The names of files on the page: without endings, unless two would be equal.
 
     >>> names_of(["runs/k4.jsonl", "runs/k10.jsonl.gz"]), names_of(["a/beam.jsonl", "b/beam.jsonl"])
     (['k4', 'k10'], ['a/beam.jsonl', 'b/beam.jsonl'])
@@ -127,7 +127,7 @@ def names_of(paths: Sequence[str]) -> list[str]:
 
 
 class ElectionPage:
-    """All that the page can ask about the ballots of some lists; nothing is elected before it is asked for.
+    """Answers the page's questions about lists of ballots; an election is held when it is first needed.
 
     Several lists are of the same elections, such as beams of different sizes; the first names the ballots.
     `kept` is the number of ballots that the page has, where an export leaves some out. `images` is the
@@ -145,11 +145,11 @@ class ElectionPage:
         self._lists, self._images = lists, images
         self._settings = with_found_shares(settings, (Entry(lists[0].name, ballot) for ballot in lists[0]))
         self.kept = len(lists[0]) if kept is None else min(kept, len(lists[0]))
-        self._elect = lru_cache(KEPT)(self._held)
+        self._elect = lru_cache(KEPT)(self._elected)
         self.members = cache(self._members)
 
     def about(self) -> api.About:
-        """The lists, and how elections are held."""
+        """The lists, and the measures that the reader can choose."""
         return api.About(
             version=__version__,
             lists=[api.NamedList(ballots.name, len(ballots)) for ballots in self._lists],
@@ -222,7 +222,7 @@ class ElectionPage:
         return clusters.winners(ballot, self._lists[list].name, settings)
 
     def image(self, number: int, list: int) -> PageImage | None:
-        """The picture that a ballot is about."""
+        """The picture that the source or the id of a ballot names."""
         ballot = self._ballot(number, list)
         names = () if ballot is None or self._images is None else (str(ballot.source), str(ballot.id))
         for name in names:
@@ -255,14 +255,14 @@ class ElectionPage:
         other = number if ballot.id is None and not wanted.ids else wanted.ids.get(str(ballot.id))
         return wanted[other] if other is not None and other < len(wanted) else None
 
-    def _held(self, number: int, list: int, what_if: WhatIf) -> api.ElectedBallot:
+    def _elected(self, number: int, list: int, what_if: WhatIf) -> api.ElectedBallot:
         ballot = self._ballot(number, list)
         if ballot is None:
             raise NotFound(f"the list {self._lists[list].name} has no such ballot.")
         return api.ElectedBallot(*what_if.apply(ballot, self._settings))
 
     def general(self) -> Iterator[tuple[str, object]]:
-        """Each path of the page that belongs to no single ballot, with its answer, for an export."""
+        """The paths that belong to no single ballot, with their answers, for an export."""
         yield "api/election", msgspec.structs.replace(self.about(), measures=[])  # a file elects nothing
         for list in range(len(self._lists)) if self.about().members else ():
             yield f"api/members?list={list}", self.members(list)
@@ -274,10 +274,10 @@ class ElectionPage:
                 yield f"api/find?id={quote(str(id), safe=UNQUOTED)}", api.Found(number)
 
     def everything(self, number: int, explained: int) -> Iterator[tuple[str, object]]:
-        """Each path that a page can ask for about one ballot, with its answer, for an export.
+        """The paths that belong to one ballot, with their answers, for an export.
 
-        The parts of the first `explained` candidates are in it, without the votes that the page finds by
-        itself. What fails is kept as its message.
+        It has the parts of the first `explained` candidates, without the votes that the page computes. A
+        failure is kept as its message.
         """
         for list in range(len(self._lists)):
             start, end = f"api/ballots/{number}", f"?list={list}"

@@ -1,4 +1,4 @@
-"""How firm a winner is: which candidates are alike, who grades whom, and who wins under other settings."""
+"""How firm a winner is: similar candidates, grades, and the winners under other settings."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ NAMED, LONGEST, READ = 8, 5, 300
 
 
 class WhatIf(msgspec.Struct, frozen=True):
-    """What a reader of the page changes of its election; None: as it is.
+    """The settings that the reader of the page has changed; None: not changed.
 
     `voters="candidates"`: they vote instead of the voters given. `without`: this voter is left out. Only
     measures that the page offers can be named, since others may load models.

@@ -27,7 +27,7 @@ STYLES = ("base.css", "election.css")
 EXPLAINED = 100
 #: Digits of a number in an export.
 PRECISION = 6
-#: Most bytes of an exported file: what a browser still opens.
+#: Maximum size of an exported file in bytes; browsers do not open much larger ones.
 LARGEST = 200 * 2**20
 
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([a-z_]+\.js)";\n', re.MULTILINE)
@@ -61,7 +61,7 @@ def _answers(page: ElectionPage, done: Callable[[], None]) -> Iterator[tuple[str
 
 
 def policy(script: str, style: str) -> str:
-    """What the file may do: run this script, apply this style, and nothing else."""
+    """The content security policy: run this script, apply this style, and nothing else."""
     return (
         f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
         "img-src data:; "
@@ -82,7 +82,7 @@ def data_block(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
         size += len(parts[start])
         if size > LARGEST:
             raise SetupError(
-                f"the page would be larger than {LARGEST / 2**20:,.0f} MiB, which browsers hardly open. "
+                f"the page would be larger than {LARGEST / 2**20:,.0f} MiB, which browsers may not open. "
                 f"Export fewer ballots with --limit, or look at them with rangevote show without --export."
             )
     return msgspec.json.encode(parts).decode()

@@ -1,8 +1,8 @@
-"""The middleware of every application of ours: who may ask, how much may be sent, what a page may load.
+"""Middleware of all our applications: which requests are accepted, and what a page may load.
 
-A server on 127.0.0.1 can be reached by every page in the user's browser. So the Host must be one of ours
+Every page in the user's browser can reach a server on 127.0.0.1. Therefore the Host must be one of ours
 (against DNS rebinding), a request that writes must come from our own page (against forgery), bodies are
-counted as they arrive, and answers forbid the page to load or send anything elsewhere.
+counted as they arrive, and the headers of answers forbid the page to load or send anything elsewhere.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Refused(Exception):
-    """Why a request goes no further."""
+    """A request is refused; the message says why."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ class Guard:
         self._hosts = {name.lower() for name in (*LOOPBACK, *hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or let through with a counted body and with our headers on the answer."""
+        """Refuse a request, or pass it on; count its body, and add our headers to the answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

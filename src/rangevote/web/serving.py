@@ -1,4 +1,4 @@
-"""Serve an application on this machine until the user stops it, with the files its pages are made of.
+"""Serve an application and the files of its pages until the user stops it.
 
 Files come from inside the package, by name: never from a path that a client names.
 """
@@ -97,7 +97,7 @@ def address(listening: socket.socket) -> str:
 
 
 def bracketed(host: str) -> str:
-    """A host as it stands in an address."""
+    """A host as it is written in an address."""
     return f"[{host}]" if ":" in host else host
 
 
