@@ -429,7 +429,11 @@ def test_several_lists_are_side_by_side_and_matched_by_id(page, show):
     large = [FIGURE, ballot(CAPTIONS[:7], LOGPROBS[:7], id="b"), ballot(["x"], id="only here")]
     show(small, large, similarity="overlap_2")
     page.click("#firm-numbers summary")
-    assert page.locator("#winner-table thead th").all_inner_texts() == ["Measure", "k1 (k = 4)", "k2 (k = 7)"]
+    assert page.locator("#winner-table thead th").all_inner_texts() == [
+        "Similarity",
+        "k1 (k = 4)",
+        "k2 (k = 7)",
+    ]
     cells = page.locator('#winner-table tr[data-measure="overlap_2"] td')
     for number, one in enumerate((small[0], large[1])):
         assert str(rv.elect(one, similarity="overlap_2").winner) in cells.nth(number).inner_text()

@@ -19,7 +19,7 @@ def test_every_measure_is_told_with_cost_and_what_it_needs(run):
     done = run("similarities")
     assert (done.code, done.err) == (0, "")
     lines = done.out.decode().splitlines()
-    assert lines[0].split() == "measure what it is cost needs".split()  # noqa: SIM905
+    assert lines[0].split() == "similarity what it is cost needs".split()  # noqa: SIM905
     for name, listing in listings().items():
         stem, colon, _ = listing.example.partition(":")
         shown = f"{stem}:MODEL" if colon and name in WITH_MODELS else listing.example
@@ -45,7 +45,7 @@ def test_presets_and_keys_are_told(run):
     told = run("similarities").out.decode()
     assert "Preset blend: overlap_1-4@0.25 with temperature 2." in told
     assert "exact:last_number" in told
-    assert "More is better." in told
+    assert "Preset consensus: overlap_1-4 with temperature 1 and likelihood 0.4." in told
 
 
 def test_json_holds_the_same(run):

@@ -40,7 +40,7 @@ def test_a_study_is_made_of_two_files_and_told_on_standard_error(run, outputs):
     done = new(run, outputs, "--source", outputs / "source.txt", "--annotators", 2, "--seed", 7)
     assert (done.code, done.out) == (0, b"")
     assert "3 items, all there are (asked for 500)." in done.err
-    assert "1 have identical outputs: they count as ties and are not shown" in done.err
+    assert "pairs with identical outputs: 1;" in done.err
     assert "2 to judge, 0 attention checks; 2 of 2 annotators judge each." in done.err
     snapshot = take_snapshot(outputs / "study.db")
     assert f"the study's digest is {snapshot.digest}" in done.err

@@ -100,7 +100,7 @@ def test_what_needs_no_reason_is_said_in_a_word():
     assert told(rv.elect(["a"])) == "It is the only candidate."
     assert told(rv.elect(["a b"] * 16)) == "All 16 outputs are the same."
     assert told(rv.elect(["a b", "b a"], similarity="overlap_1")) == (
-        "To the measure overlap_1 all 2 outputs are the same."
+        "To the similarity overlap_1 all 2 outputs are the same."
     )
     assert "the order of ties decided" in told(rv.elect(["a", "b"], voters=["x"], similarity="overlap_1"))
     both = {"candidates": ["a b", "c"], "logprobs": [-1.0, -2.0]}

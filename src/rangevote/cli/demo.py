@@ -265,14 +265,13 @@ def _why(result: Result) -> Text:
 
 
 def _firm(result: Result) -> str:
-    """By how much it won, and how many other measures elect the same."""
+    """By how much it won, and how many other similarities elect the same."""
     from rangevote.election.elect import elect
 
     same = [elect(list(result.candidates), similarity=name).leader == result.leader for name in MEASURES]
     margin = "no rival" if result.margin is None else f"{result.margin:.3f} ahead of the next"
-    return (
-        f"How firm: {margin}; {sum(same)} of {len(MEASURES)} measures elect the same ({', '.join(MEASURES)})."
-    )
+    names = ", ".join(MEASURES)
+    return f"How firm: {margin}; {sum(same)} of {len(MEASURES)} similarities elect the same ({names})."
 
 
 def _write_page(

@@ -152,7 +152,7 @@ def member_table(
     from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 
     columns = [Column("share", decimals=3)]
-    columns += [] if agreement is None else [Column("agrees (%)", decimals=1), Column("one voice with")]
+    columns += [] if agreement is None else [Column("agrees (%)", decimals=1), Column("twins")]
     columns += [] if wins is None else [Column("wins", decimals=0)]
     total = math.fsum(shares.values())
     rows = []

@@ -18,7 +18,7 @@ WIDTH = 100
 
 #: Printed under the table.
 NOTES = """\
-More is better. Linear measures cost the number of tokens, pairwise ones voters times candidates.
+Linear similarities cost the number of tokens, pairwise ones voters times candidates.
 Orders: overlap_1, overlap_2, ...; overlap_1-4 is their mean; overlap_1-4@0.25 has an exponent of length.
 Mixtures: 0.5*overlap_2+0.5*chrf. Your own: -s module:function, or in Python any function
 (voter, candidate) -> grade from -1 to 1. --json also has ranges, directions and how to install."""
@@ -48,7 +48,10 @@ def similarities(as_json: bool) -> None:
     for name, package in sorted(added.items()):
         console.print(f"{name}: added by the package {package}.")
     for preset in presets:
-        console.print("Preset {name}: {similarity} with temperature {temperature:g}.".format(**preset))
+        likelihood = f" and likelihood {preset['likelihood']:g}" if preset["likelihood"] else ""
+        console.print(
+            "Preset {name}: {similarity} with temperature {temperature:g}{0}.".format(likelihood, **preset)
+        )
 
 
 def described() -> list[dict[str, Any]]:
@@ -82,7 +85,7 @@ def table(measures: list[dict[str, Any]]) -> Table:
     from rangevote.similarity import WITH_MODELS
 
     drawn = Table(box=None, pad_edge=False, header_style="bold")
-    drawn.add_column("measure", no_wrap=True)
+    drawn.add_column("similarity", no_wrap=True)
     for name in ("what it is", "cost", "needs"):
         drawn.add_column(name)
     for measure in measures:

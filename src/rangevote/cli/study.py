@@ -170,7 +170,7 @@ def _summary(plan: StudyPlan, wanted: int) -> list[str]:
         lines[0] += f" (asked for {wanted:,})"
     if plan.automatic:
         lines.append(
-            f"{plan.automatic:,} have identical outputs: they count as ties and are not shown "
+            f"pairs with identical outputs: {plan.automatic:,}; they count as ties and are not shown "
             f"(--show-identical shows them)"
         )
     shown = plan.stop // plan.per_item

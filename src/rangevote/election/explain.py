@@ -83,7 +83,7 @@ class Explanation:
         for part in self.ngrams or ():
             lines.append(f"  {part.score:.6f}  {part.ngram}")
         if self.ngrams is None:
-            lines.append("  (this measure does not decompose over n-grams; what each voter gave:)")
+            lines.append("  (this similarity does not decompose over n-grams; what each voter gave:)")
             lines += [
                 f"  {v.score:.6f}  voter {v.voter}{'' if v.member is None else f' of {v.member}'}: "
                 f"{v.weight:.4f} x {v.grade:.4f}"

@@ -198,7 +198,7 @@ def _all_alike(result: Result) -> str:
     number = len(result.candidates)
     if len({result.candidates.content(i) for i in range(number)} if result.candidates.texts else ()) == 1:
         return f"All {number:,} outputs are the same."
-    return f"To the measure {result.similarity.name} all {number:,} outputs are the same."
+    return f"To the similarity {result.similarity.name} all {number:,} outputs are the same."
 
 
 def _elected(result: Result, likely: int | None) -> list[str]:

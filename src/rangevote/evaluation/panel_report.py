@@ -365,7 +365,7 @@ def _member_table(report: PanelSummary, labels: Sequence[str]) -> Table:
         rows.append(TableRow(label, list(map(Cell, cells))))
     notes = [
         f"{report.ballots:,} ballots by {report.measure}; {report.elected:,} have a winner.",
-        "wins: the measure cannot tell its output from the elected one, so that several members may win. "
+        "wins: the similarity cannot tell its output from the elected one, so that several members may win. "
         "changed: ballots with another winner without it.",
     ]
     if report.answers:

@@ -596,7 +596,7 @@ def surface_table(tuning: Tuning) -> Table:
     ]
     title = f"{get_metric(tuning.metric).label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots"
     columns = [Column(f"T = {number_text(temperature)}") for temperature in temperatures]
-    return Table(columns, rows, "measure", title, notes)
+    return Table(columns, rows, "similarity", title, notes)
 
 
 def choice_table(tuning: Tuning) -> Table:

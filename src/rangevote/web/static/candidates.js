@@ -129,7 +129,7 @@ function badges(group, row, election) {
   const found = [];
   /** @param {string} kind @param {string} text @param {string} [title] */
   const badge = (kind, text, title) => found.push(make("span", { class: `badge ${kind}`, title: title ?? null }, text));
-  if (group.candidates.length > 1) badge("", `× ${grouped(group.candidates.length)}`, "so many candidates that the measure cannot tell apart");
+  if (group.candidates.length > 1) badge("", `× ${grouped(group.candidates.length)}`, "so many candidates that the similarity cannot tell apart");
   const order = election.elected.indexOf(row.index);
   if (order === 0) badge("won", leader(election) === "Elected" ? "winner" : leader(election).toLowerCase());
   if (order > 0) badge("won", `elected ${order + 1}.`);
@@ -160,6 +160,6 @@ function facts(row, group, election, rows) {
   if (wrote.length) fact(wrote.length > 1 ? "Members" : "Member", ...wrote);
   const others = group.candidates.slice(1).flatMap((index) => rows.get(index) ?? []);
   const different = others.filter((other) => other.text !== row.text);
-  if (different.length) fact("The same to the measure", make("ul", {}, ...different.slice(0, 10).map((other) => make("li", {}, excerpt(other, [], 0)))));
+  if (different.length) fact("The same to the similarity", make("ul", {}, ...different.slice(0, 10).map((other) => make("li", {}, excerpt(other, [], 0)))));
   return list;
 }

@@ -6,7 +6,7 @@ import { bar, rowOf } from "./top.js";
 import { voterTexts } from "./words.js";
 
 const NOTE =
-  "Everything but the measure is as in the election above; blend has its own temperature if none was given, and under " +
+  "Everything but the similarity is as in the election above; blend has its own temperature if none was given, and under " +
   "BLEU and chrF the election is minimum Bayes risk decoding. A marked cell elects another text than the one above.";
 /** Characters of a winner's text in an answer, as CUT in web/api.py. */
 const CUT = 1000;
@@ -29,8 +29,8 @@ export function showFirm(container, election, lists, names, list, without) {
   const strips = make("dl", { class: "strips" });
   /** @param {string} title @param {...(Node | string)} content */
   const strip = (title, ...content) => strips.append(make("dt", {}, title), make("dd", {}, ...content));
-  if (own instanceof Error) strip("Other measures", problem(own));
-  else strip("Other measures", ...measureDots(own, election));
+  if (own instanceof Error) strip("Other similarities", problem(own));
+  else strip("Other similarities", ...measureDots(own, election));
   strip("Without one voter", ...recounts(election, without));
   if (election.no_winner === null && !election.merged) strip("Lead", ...lead(election));
   const tables = make("details", { id: "firm-numbers" }, make("summary", {}, "Numbers"), ...winnerTable(lists, names, rowOf(election, election.winner).text));
@@ -111,11 +111,11 @@ function winnerTable(lists, names, elected) {
     const name = make("th", { scope: "row" }, ...breakable(line.measure));
     return make("tr", { "data-measure": line.measure }, name, ...line.cells.map((cell) => winnerCell(cell, elected)));
   });
-  const table = make("table", { class: "numbers grid", id: "winner-table" }, make("caption", {}, "The winner under other measures"));
-  table.append(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Measure"), ...headings)), make("tbody", {}, ...rows));
+  const table = make("table", { class: "numbers grid", id: "winner-table" }, make("caption", {}, "The winner under other similarities"));
+  table.append(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Similarity"), ...headings)), make("tbody", {}, ...rows));
   const missing = result.filter((line) => !counts(line)).map((line) => `${line.measure} (${line.cells[0].why})`);
   const left = missing.length ? [faint(`Not counted: ${missing.join("; ")}`)] : [];
-  return [faint(NOTE), scrolling("Winner by measure and list", "", table), ...left];
+  return [faint(NOTE), scrolling("Winner by similarity and list", "", table), ...left];
 }
 
 /**

@@ -110,7 +110,7 @@ function part(share) {
 
 /** @param {import("./answers").PanelSummary} panel */
 function explained({ answers, measure }) {
-  const wins = "Wins: the measure cannot tell its output from the elected one, so that several members may win. ";
+  const wins = "Wins: the similarity cannot tell its output from the elected one, so that several members may win. ";
   if (!answers) return `${wins}Agreement: mean similarity by ${measure} to the others' outputs; of texts it does not say who is good. Copies: wrote the same text in nine of ten ballots or more.`;
   return (
     `${wins}Agreement: how often its answer is that of the election without it and its twins, with a 95 % interval over the ballots that it answers; ` +

@@ -79,7 +79,7 @@ function content(pair, voter, candidate) {
   const parts = [texts, make("p", { class: "numbers", id: "pair-grade" }, gradeOf(pair)), status];
   if (orders.length > 1) parts.push(make("label", {}, "Mark n-grams of order ", choice));
   if (!measure.orders.length) {
-    const hint = `The measure ${measure.name} does not count n-grams; shared words are marked for reading only.`;
+    const hint = `The similarity ${measure.name} does not count n-grams; shared words are marked for reading only.`;
     parts.push(faint(hint));
   }
   return parts;

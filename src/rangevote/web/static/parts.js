@@ -55,7 +55,7 @@ function fields(listed) {
 function ngrams({ earned, score, likelihood }, row, election) {
   const box = make("div", { class: "by-ngram" }, make("h4", {}, "By n-gram"));
   if (earned === null) {
-    box.append(faint(`The measure ${election.measure.name} does not decompose over n-grams; what each voter gave does.`));
+    box.append(faint(`The similarity ${election.measure.name} does not decompose over n-grams; what each voter gave does.`));
     return box;
   }
   const { text, units } = read(row.text, election.measure.unit, row.units);

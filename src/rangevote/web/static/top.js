@@ -116,11 +116,11 @@ export function chips(election) {
   }
   if (election.merged) {
     if (margin !== null) chip("", `Smallest lead of a field ${small(margin)}`, "Over what stands against its value.");
-  } else if (margin === null) chip("", "No rival: all outputs are in one group", "The measure cannot tell the candidates apart.");
+  } else if (margin === null) chip("", "No rival: all outputs are in one group", "The similarity cannot tell the candidates apart.");
   else if (election.near_tie) chip("fragile", "Near-tie: rounding could have decided", `The lead is ${small(margin)}.`);
   else chip("", `Lead ${small(margin)} over the next group`, `Score ${fixed(election.score, 6)}.`);
   const many = groups.length === 1 ? "1 group" : `${grouped(groups.length)} groups`;
-  chip("", `${many} of ${grouped(candidates.total)} outputs`, "Outputs that the measure cannot tell apart are one group.");
+  chip("", `${many} of ${grouped(candidates.total)} outputs`, "Outputs that the similarity cannot tell apart are one group.");
   if (answers) {
     const many = Object.keys(answers.votes).length;
     const without = answers.abstained ? `; ${grouped(answers.abstained)} without an answer` : "";

@@ -22,7 +22,7 @@ export function showWhatIf(about, election, overrides, override) {
   const { settings, voters } = election;
   const busy = document.activeElement instanceof HTMLElement ? document.activeElement.id : "";
   const fields = [
-    choice("similarity", "Measure", overrides, override, [["", `${about.measure} (as given)`], ...about.measures.map((name) => /** @type {[string, string]} */ ([name, name]))]),
+    choice("similarity", "Similarity", overrides, override, [["", `${about.measure} (as given)`], ...about.measures.map((name) => /** @type {[string, string]} */ ([name, name]))]),
     choice("weights", "Voters count", overrides, override, [["", "as given"], ["probability", "by probability"], ["count", "all the same"]]),
   ];
   if (settings.weights.includes("probability")) fields.push(slider("temperature", "Temperature", settings.temperature, 0.25, 8, 0.25, override));
