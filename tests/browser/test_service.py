@@ -29,7 +29,7 @@ def opened(page: Any, service: Running, place: str) -> None:
 
 
 def test_the_address_in_an_answer_opens_the_page_of_its_election(page, upstream):
-    with Running(upstream.url, kept=2) as service:
+    with Running(upstream.url, keep_elections=2) as service:
         answer = service.ask(seed=0).json()
         opened(page, service, answer["rangevote"]["election"])
         assert page.inner_text("#winner") == answer["choices"][0]["message"]["content"]
@@ -41,7 +41,7 @@ def test_the_address_in_an_answer_opens_the_page_of_its_election(page, upstream)
 
 
 def test_a_browser_gives_the_key_as_a_password(new_page, upstream):
-    with Running(upstream.url, kept=2, keys=(KEY,)) as service:
+    with Running(upstream.url, keep_elections=2, keys=(KEY,)) as service:
         answer = service.ask().json()
         page = new_page(http_credentials={"username": "anyone", "password": KEY})
         opened(page, service, answer["rangevote"]["election"])
@@ -49,10 +49,10 @@ def test_a_browser_gives_the_key_as_a_password(new_page, upstream):
 
 
 def test_an_election_that_is_not_kept_any_more_is_told(page, watch, upstream):
-    with Running(upstream.url, kept=1) as service:
+    with Running(upstream.url, keep_elections=1) as service:
         first = service.ask().json()["rangevote"]["election"]
         service.ask()
         answer = page.goto(service.url + first)
         assert answer.status == 404
-        assert "not kept" in page.inner_text("body")
+        assert "no longer kept" in page.inner_text("body")
     watch.provoked = FAILED
