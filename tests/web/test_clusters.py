@@ -23,7 +23,7 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
     elected = ElectedBallot(one, Settings(**options))
     result, found = elected.result, clusters.stability(elected)
     if len(one.candidates) < 2:
-        assert "one voter" in found.why
+        assert "one voter" in found.why or result.winner is None
         return
     changed = {change.voter: change for change in found.changes}
     margins = []
