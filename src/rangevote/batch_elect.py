@@ -30,12 +30,12 @@ BATCH = 64
 class Elect:
     """Elect in batches of columns; adds the columns that `rangevote vote --to parquet` writes.
 
-    `candidates` names the column with a list of texts or of objects as in the ballot file for each row,
-    `logprobs` one with a list of log-probabilities beside a list of texts, `voters` one like the candidates'
-    (a column that is not there, or null: the candidates vote), `id` the ballots' id. All columns are handed
-    on as they are; with `keep=False` those lists are not. The names of the results begin with `prefix`. A
-    row that cannot be voted on stays, with its `error`; with `on_error="stop"` it raises. The other options
-    are those of `rangevote.elect`, or `settings` has them all.
+    `candidates` names the column that has, in each row, a list of texts or of objects as in the ballot file.
+    `logprobs` names a column with a list of log-probabilities for each list of texts, `voters` one like that
+    of the candidates (if it is missing or null, the candidates vote), and `id` that of the ballots' ids. All
+    columns are kept; `keep=False` drops these lists. The names of the result columns begin with `prefix`. A
+    row that cannot be voted on is kept, with its `error`; with `on_error="stop"` it raises. The other options
+    are those of `rangevote.elect`; `settings` gives them all at once.
 
     >>> batch = {"id": [7], "candidates": [["a dog runs", "a dog sits", "cats"]]}
     >>> result = Elect()(batch)

@@ -36,15 +36,14 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid
 class Hypothesis(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """One output of a model: text, token ids or both, or tool calls.
 
-    `logprob` is the natural log of P(sequence), summed over all tokens including the end of the
-    sequence; never averaged. `state` is the mean of the decoder's states, `finished` tells whether
-    the model ended the sequence itself, `sampled` whether it was drawn at random (then
-    multiplicity, not probability, is its weight), `weight` its importance weight where it was drawn
-    without replacement, `ranked_by` what the search ordered it by where that is not `logprob`: normalised,
-    penalised or perturbed, `member` the member of a panel that it speaks for: one of several models.
-    Where there are `tool_calls` they are what is voted on, and a text beside them is not. `token_logprobs`
-    has the log-probability of each token, what the model wrote to itself before the text included. `scores`
-    has numbers by name that may count beside the votes, such as {"reward": 0.7}.
+    `logprob` is the natural log of P(sequence), summed over all tokens including the end of the sequence; it
+    is never averaged. `state` is the mean of the decoder's states. `finished` says whether the model ended
+    the sequence itself. `sampled` says whether it was drawn at random; then it counts as often as it occurs,
+    whatever its probability. `weight` is its importance weight if it was drawn without replacement.
+    `ranked_by` is the number that the search ordered it by if that is not `logprob`. `member` is the member
+    of a panel that it belongs to. If there are `tool_calls`, the vote is on them and not on the text.
+    `token_logprobs` has the log-probability of each token, those of reasoning before the text included.
+    `scores` has numbers by name that may count beside the votes, such as {"reward": 0.7}.
     """
 
     text: str | None = None
@@ -92,7 +91,7 @@ def _arguments(call: ToolCall) -> Any:
 class Ballot(msgspec.Struct, frozen=True, omit_defaults=True):
     """One election: who can be elected, and who votes (`voters=None`: the candidates do).
 
-    `carry` has what else is known of it and goes into its result as it is.
+    `carry` has other fields of the input, which are copied into the result.
     """
 
     candidates: Sequence[Hypothesis]

@@ -20,10 +20,10 @@ class DiverseDecoding(Search):
     """Beam search that subtracts `gamma` from an extension for each better one of the same parent.
 
     Li and Jurafsky (2016), also Li, Monroe and Jurafsky (2016, "A Simple, Fast Diverse Decoding
-    Algorithm"): so the beam does not fill with children of one hypothesis. They count ranks from 1, we
-    from 0, which takes gamma less from all extensions alike, so that finished hypotheses compete on equal
-    terms. With `accumulate` the penalty stays in the score of the descendants, as in fairseq; with
-    `at_first=False` there is none at the first token, as there.
+    Algorithm"): so the beam does not fill with children of one hypothesis. Ranks are counted from 0 here and
+    from 1 there, so that finished hypotheses, which pay nothing, compete on equal terms. With `accumulate`
+    the penalty stays in the score of the descendants, as in fairseq; with `at_first=False` there is none at
+    the first token, as there.
     """
 
     k: int

@@ -26,9 +26,9 @@ class StochasticBeam(Search):
     """k sequences without replacement, with importance weights; `seed` fixes them.
 
     They come back in the order of their perturbed log-probabilities (`ranked_by`); `weight` is the
-    importance weight, by which they vote. Where fewer than k + 1 sequences are possible, all are returned
-    and the weight is P. Where a filter or the model's settings forbid tokens, P is that of what is left,
-    renormalised at each step.
+    importance weight, by which they vote. If fewer than k + 1 sequences are possible, all are returned, with
+    P as the weight. If a filter or the model's settings forbid tokens, P is renormalised over the remaining
+    tokens at each step.
     """
 
     k: int

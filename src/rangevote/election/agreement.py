@@ -51,10 +51,10 @@ Integers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
 class Agreement:
     """The shares of a panel's members (they sum to 1), and what they were found from.
 
-    `agreement` has how often each member's answer is that of the election without it and its twins (NaN where
-    there is no such election), `twins` the members that are one voice, `overlap` how often two members give
-    the same answer (members x members, in the order of `shares`; NaN where they never meet). `converged`
-    tells whether the shares came to rest in so many `rounds`; where they went in circles they are the mean.
+    `agreement` is how often each member gives the answer that is elected without it and its twins (NaN if
+    there is no such election), `twins` are groups of members that share one voice, and `overlap` is how often
+    two members give the same answer (members x members, in the order of `shares`; NaN if they never meet).
+    `converged` says whether the shares stopped changing within `rounds`; if they cycled, they are the mean.
     """
 
     shares: dict[str, float]

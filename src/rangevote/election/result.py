@@ -75,20 +75,20 @@ Answer = tuple[int, float, float | None, bool, bool, bytes]
 class Result:
     """The outcome of one election. `str(result)` and `result.winner` are the winning text.
 
-    `scores` has one number for each candidate, `ranking` their indices, best first (higher score,
-    then higher own log-probability, then first in the list), `elected` the winners' indices, `groups` the
-    candidates that the similarity tells apart. `evidence` is the part of each score that no voter gave, by
-    `likelihood` or `scores`, None where only votes counted. In a panel `member` says whose candidate won,
-    `panel.shares` has each member's share of the vote, `panel.left_out` who had no outputs, and
-    `voters[i].member` says whose a voter is.
+    `scores` has one number for each candidate. `ranking` has the candidates' indices, best first: higher
+    score, then higher own log-probability, then first in the list. `elected` has the winners' indices, and
+    `groups` the groups of candidates that the similarity cannot tell apart. `evidence` is the part of each
+    score that comes from `likelihood` or `scores` instead of votes; None if only votes counted. In a panel,
+    `member` is the member whose candidate won, `panel.shares` has each member's share of the vote,
+    `panel.left_out` names members without outputs, and `voters[i].member` is the member of a voter.
 
-    With `min_score` or `min_share` there may be no winner: then `no_winner` says why, `elected` is empty,
+    With `min_score` or `min_share` there may be no winner. Then `no_winner` says why, `elected` is empty,
     `winner` and `index` are None, and `score` and `margin` are those of the best candidate, `leader`.
-    Where answers are compared (`exact` with a key, tool calls), `answer` is that of the winner, and
-    `answers` counts those of all voters. Under rule="merge" `winner` is the merged object as JSON, `merged`
-    has the share of each field, and `index` is the candidate that says the same, otherwise the best whole
-    one (`merged.equal` is None). `settings` are the options of the election, `weighting` names how
-    its voters were weighed.
+    If answers are compared (`exact` with a key, tool calls), `answer` is the winner's, and `answers` counts
+    those of all voters. Under rule="merge", `winner` is the merged object as JSON, `merged` has the share of
+    each field, and `index` is the candidate that equals it, or the best whole candidate if none does
+    (`merged.equal` is None). `settings` are the options of the election, and `weighting` names how the
+    voters were weighted.
     """
 
     candidates: Hypotheses

@@ -33,10 +33,10 @@ def hypotheses_of(
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each input, in the output's order.
 
-    `ends` are the tokens that end a sequence, `decode` makes text of tokens. `inputs` is how many there were,
-    which an output does not tell: all its sequences stand in one list, those of the first input first.
-    `prompt` is how many tokens the prompt has in front of each sequence (of encoder-decoders: 1); it is known
-    from the output where that has scores, logits or beam indices.
+    `ends` are the tokens that end a sequence, and `decode` turns tokens into text. `inputs` is the number of
+    inputs, since an output has the sequences of all inputs in one list, those of the first input first.
+    `prompt` is the number of prompt tokens in front of each sequence (1 for encoder-decoders); it is not
+    needed if the output has scores, logits or beam indices.
     """
     if not hasattr(output, "sequences"):
         raise UsageError(

@@ -28,8 +28,8 @@ def hypotheses_of(
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each `RequestOutput` or `BeamSearchOutput`, in its order.
 
-    `ends` are the tokens that end a sequence. `decode` makes text of the tokens of a beam, whose own text has
-    the prompt in front; without it beams have tokens alone.
+    `ends` are the tokens that end a sequence. `decode` turns the tokens of a beam into text (the text that
+    vLLM gives includes the prompt); without it, beams have tokens only.
     """
     return [_of(output, frozenset(ends), decode) for output in each(outputs)]
 

@@ -186,8 +186,8 @@ def compare(
     """Measure several systems on the same items and test each against the first.
 
     `systems` maps names to outputs, one per item; `references` has one or several texts for each item,
-    `sources` one. All systems are resampled alike; `p_value` is one of `P_VALUES`. `progress` goes through
-    the names of the systems while they are measured.
+    `sources` one. All systems get the same resamples; `p_value` is one of `P_VALUES`. `progress` wraps
+    the iteration over the names of the systems.
     """
     if not systems:
         raise UsageError("there are no systems to compare.")

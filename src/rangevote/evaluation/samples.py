@@ -237,7 +237,7 @@ class Stopping:
 
 @dataclass(frozen=True)
 class SampleReport:
-    """What the samples of many questions are worth; accuracies in percent, shares from 0 to 1.
+    """An evaluation of the samples of many questions; accuracies in percent, shares from 0 to 1.
 
     `maj_at` and `pass_at` have maj@n and pass@n by n; at n = 1 both are the accuracy of one sample. `curve`
     is risk against coverage, where the confidence is the share of the vote of all samples, and
@@ -362,12 +362,11 @@ def evaluate_samples(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> SampleReport:
-    """What the samples of these ballots, or entries of a file, are worth: accuracy of a vote among n of them,
-    pass@n, risk against coverage, calibration; without `gold` shares, entropy and when sampling could have
-    stopped.
+    """Evaluate the samples of ballots, or of entries of a file: accuracy of a vote among n of them, pass@n,
+    risk against coverage, calibration. Without `gold`: shares, entropy and when sampling could have stopped.
 
     `gold` is the field with the right answer, which the ballots carry (`rv.read(path, carry=["answer"])`), or
-    "references". `similarity` says what of a sample is its answer, as "exact:last_number".
+    "references". `similarity` says what the answer of a sample is, for example "exact:last_number".
     """
     measure = get_similarity(similarity)
     questions = []

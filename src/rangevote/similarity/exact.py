@@ -17,7 +17,7 @@ from rangevote.similarity.units import DEFAULT_UNIT, Tokenise, refuse_surrogates
 class Exact(Measure):
     """1 for the same key, otherwise 0. Without a key, texts are compared, including the empty text.
 
-    A key is a function from the text, without what the model wrote to itself before its answer, to what is
+    A key is a function from the text, without reasoning such as <think>...</think> before it, to what is
     compared; None abstains. If a key has `prepare`, that is called with all texts of a list first.
     """
 

@@ -145,12 +145,12 @@ class Tuning:
     """What was tried and what was chosen.
 
     `tried` are all settings of the grid in its order, `best` is the one with the highest score. `default`
-    is an election without options (for answers: the first measure), `baselines` are the rules without
+    is an election without options (for answers: the first similarity), `baselines` are the rules without
     voters, if log-probabilities are known. `chosen` is the best setting that beats the default beyond
     chance, otherwise the default. `shared` are options of all elections, `gains` compares weights if
     several were tried and scores with none, and `curve` has the risk of the chosen setting at every
-    threshold, if that was asked for. Of a panel, `members` are the own outputs of each, `best_member`
-    compares the best of them with the choice, and `found` says what shares by agreement were found from.
+    threshold, if `max_risk` was given. For a panel, `members` has the scores of each member's own outputs,
+    `best_member` compares the best of them with the choice, and `found` is the `Agreement` behind the shares.
     """
 
     chosen: Tried
