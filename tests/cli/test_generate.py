@@ -130,8 +130,8 @@ def test_one_temperature_is_of_the_samples_and_the_other_of_their_votes(run, pro
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--temperature=0.7"], "--temperature has no effect: it is for searches that have this option"),
-        (["--temperature=0.7", "--candidates=sample:8,temperature=1"], "not for sample:8,temperature=1."),
+        (["--temperature=0.7"], "--temperature has no effect: it applies to searches that have this option"),
+        (["--temperature=0.7", "--candidates=sample:8,temperature=1"], "not to sample:8,temperature=1."),
         (["--candidates=beam:4", "--voters=beam:8", "--seed=1"], "--seed has no effect"),
         (["--candidates=sample:8", "--vote-temperature=0.7"], "temperature of the votes, 0.7, has no effect"),
         (["--candidates=sample:8", "--preset=blend"], ""),

@@ -191,7 +191,7 @@ def test_the_next_model_is_asked_only_where_those_before_do_not_agree(ask):
     refused = ask(upstream, "--escalate", "share<1")
     assert (refused.code, "needs a panel" in refused.err) == (2, True)
     refused = ask(upstream, *stages[:-1], "shares<1")
-    assert (refused.code, "escalate says when" in refused.err) == (2, True)
+    assert (refused.code, "escalate must be" in refused.err) == (2, True)
 
 
 def test_a_model_that_fails_is_named_and_the_next_one_asked(ask):
@@ -311,7 +311,7 @@ def test_a_key_that_others_could_read_on_its_way_is_told(run, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", key)
         done = run("generate", "--engine", "openai", "--base-url", url, "-m", "tiny")  # no input, so no call
         assert done.code == 0
-        assert ("the API key goes to http://example.org/v1 unencrypted" in done.err) == told
+        assert ("the API key is sent to http://example.org/v1 unencrypted" in done.err) == told
 
 
 @pytest.mark.parametrize(
@@ -367,7 +367,7 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
         done = ask(upstream, "--candidates", "sample:4", "--concurrency", 1, "--scores", input=path)
     assert done.code == 0
     assert len(done.results()[0]["scores"]) == 2
-    assert "warning: inputs[0]: only 2 of 4 candidates came" in done.err
+    assert "warning: inputs[0]: the server returned only 2 of 4 candidates" in done.err
     assert "answered 503 Service Unavailable. The server's message: overloaded" in done.err
 
 

@@ -221,7 +221,7 @@ def test_generate_elects_its_beams_by_its_samples_and_a_run_can_be_repeated(real
         assert all(voter.sampled for voter in result.voters)
     other = rv.generate(rv.load(REAL), SPELLED, **{**plan, "voters": "sample:30,seed=5"})
     assert [list(result.voters) for result in one] != [list(result.voters) for result in other]
-    with pytest.raises(rv.UsageError, match="adaptive voting draws from a model in rounds"):
+    with pytest.raises(rv.UsageError, match="adaptive draws from a model in rounds"):
         rv.generate(rv.load(REAL), SPELLED, adaptive=0.9, **plan)
 
 

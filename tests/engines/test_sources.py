@@ -19,7 +19,7 @@ def test_a_single_output_is_told_to_go_into_a_list(name, output):
     hypotheses_of = importlib.import_module(f"rangevote.engines.{name}").hypotheses_of
     ends = {"ends": [2]} if name == "vllm" else {}
     with pytest.raises(
-        UsageError, match=r"one output for each input, got \w+; a single one goes into a list"
+        UsageError, match=r"one output for each input, got \w+; put a single output into a list"
     ):
         hypotheses_of(output, **ends)
 

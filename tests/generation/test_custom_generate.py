@@ -250,7 +250,7 @@ def test_no_argument_of_a_network_is_named_in_the_signature():
     ("options", "message"),
     [
         ({"num_beams": 1}, "an election needs several candidates: set num_beams=10"),
-        ({"max_time": 5.0}, "the stopping criterion MaxTimeCriteria cannot be kept"),
+        ({"max_time": 5.0}, "the stopping criterion MaxTimeCriteria does not work"),
         ({"output_logits": True}, "output_logits=True has no meaning for an election"),
         ({"simularity": "overlap_2"}, "simularity"),  # transformers' own error
     ],

@@ -161,7 +161,7 @@ def test_an_input_without_candidates_is_named():
     model = Forbidding(4, 3, seed=1)
     with pytest.raises(
         rv.DataError,
-        match=r"inputs\[1\]: the search 'beam:3,copy_filter=0.1' found no candidates that the copy",
+        match=r"inputs\[1\]: the search 'beam:3,copy_filter=0.1' found no candidates that pass the copy",
     ):
         rv.generate(model, ["good", "bad"], candidates="beam:3,copy_filter=0.1")
     with pytest.raises(rv.DataError, match=r"inputs\[1\]: the search '.*' found no voters"):

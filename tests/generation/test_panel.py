@@ -120,7 +120,7 @@ def test_a_panel_draws_voters_until_it_is_decided_one_of_each_member_at_a_time()
     "condition", ["", "share", "share<0", "share<1.5", "share<.", "votes<1", "share>1", "x"]
 )
 def test_a_condition_that_says_nothing_is_refused(condition):
-    with pytest.raises(rv.UsageError, match="escalate says when"):
+    with pytest.raises(rv.UsageError, match="escalate must be"):
         Escalation.of(condition)
 
 

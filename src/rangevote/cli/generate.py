@@ -173,8 +173,8 @@ class GenerateOptions:
         for name in common:
             if not any(name in open_options(spec) for spec in searches):
                 warn(
-                    f"--{name.replace('_', '-')} has no effect: it is for searches that have this option and "
-                    f"do not set it themselves, not for {' and '.join(searches)}."
+                    f"--{name.replace('_', '-')} has no effect: it applies to searches that have this option "
+                    f"and do not set it themselves, not to {' and '.join(searches)}."
                 )
         plan = GenerationPlan.of(
             settings,
@@ -187,7 +187,7 @@ class GenerateOptions:
         )
         for flag, names in (("--model", self.models), ("--voter-model", self.voter_models)):
             if twice := [name for name in names if names.count(name) > 1]:
-                raise UsageError(f"{flag} {twice[0]} is given twice; to draw more of it, search for more.")
+                raise UsageError(f"{flag} {twice[0]} is given twice; for more outputs, use a larger search.")
         return plan.by(self.models, self.voter_models)
 
     def load(self, name: str) -> LanguageModel[Any] | Engine:
@@ -196,7 +196,7 @@ class GenerateOptions:
         return load(name, device=self.device, dtype=self.dtype, chat=not self.no_chat)
 
     def server(self, plan: GenerationPlan, *, skip: bool) -> Elector | None:
-        """What elects by the server, None if there is none; nothing is sent before the first request."""
+        """What elects with the server; None without one. Nothing is sent before the first request."""
         engine = self.engine
         if engine is None:
             for name in ("base_url", "key_env", "key_file", "body"):
@@ -207,12 +207,14 @@ class GenerateOptions:
                     )
             return None
         if self.base_url is None:
-            raise UsageError(f"--engine {engine} needs --base-url, as --base-url http://127.0.0.1:8000/v1.")
+            raise UsageError(
+                f"--engine {engine} needs --base-url, for example --base-url http://127.0.0.1:8000/v1."
+            )
         for flag, value in (("--device", self.device), ("--dtype", self.dtype)):
             if value is not None:
-                raise UsageError(f"{flag} is for models in this process, but --engine {engine} is not.")
+                raise UsageError(f"{flag} is for models in this process, not for --engine {engine}.")
         key = read_key(self.key_env, self.key_file, "--key")
-        if self.key_env is None and self.key_file is None:  # servers of one's own mostly want none
+        if self.key_env is None and self.key_file is None:  # most local servers need none
             key = os.environ.get("OPENAI_API_KEY", "").strip() or None
         need("httpx", "web", "asking a server")
         from rangevote.engines.openai.client import CallLimits, Client
@@ -229,12 +231,12 @@ class GenerateOptions:
         limits = CallLimits(read=self.timeout, total=self.timeout, response_bytes=LONGEST_RESPONSE)
         client = Client(self.base_url, key=key, limits=limits, concurrency=self.concurrency)
         if key is not None and exposed(client.base_url):
-            warn(f"the API key goes to {client.base_url} unencrypted; if you can, use https.")
+            warn(f"the API key is sent to {client.base_url} unencrypted; use https if possible.")
         return ServerElector(client, builder, plan, ahead=2 * self.concurrency, skip=skip)
 
 
 def exposed(url: str) -> bool:
-    """Whether others can read what goes there.
+    """Whether others could read what is sent to this address.
 
     >>> exposed("http://example.org/v1"), exposed("https://example.org/v1"), exposed("http://[::1]:80/v1")
     (True, False, False)
@@ -372,7 +374,7 @@ def _write_all(
 
 
 def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tuple[ResultLine, Ballot]:
-    """The result and the ballot; a bad input has a line too, and a ballot without candidates."""
+    """The line and ballot of a result; a bad input has a line too, and a ballot without candidates."""
     from rangevote.formats.result_writer import error_line, result_line
     from rangevote.hypothesis import Ballot
 
@@ -386,8 +388,8 @@ def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tupl
 def answers(
     elector: Elector, entries: Iterable[tuple[int, Entry]]
 ) -> Generator[Iterable[Answer], None, None]:
-    """The election of each numbered input, or why there is none, in order and in lists that come together."""
-    waiting: deque[Entry] = deque()  # read, and still without an answer
+    """The election of each numbered input, or its error, in order and in lists that become known together."""
+    waiting: deque[Entry] = deque()  # read, but not yet answered
     with closing(elector(_requests(entries, waiting))) as batches:
         for batch in batches:
             yield _matched(batch, waiting)
@@ -395,7 +397,7 @@ def answers(
 
 
 def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> Iterator[Request]:
-    """What is to be elected; bad inputs only wait for their turn."""
+    """The requests of valid inputs; bad inputs only keep their place in `waiting`."""
     from rangevote.formats.prompts import ModelInput
     from rangevote.generation.generate import Request
 
@@ -406,7 +408,7 @@ def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> It
 
 
 def _matched(batch: Iterable[Elected | DataError], waiting: deque[Entry]) -> Iterator[Answer]:
-    """Each answer with its input, and the bad inputs before it and right behind."""
+    """Each answer with its input, and the bad inputs before and directly after it."""
     for answer in chain([None], batch):
         if answer is not None:
             entry = waiting.popleft()

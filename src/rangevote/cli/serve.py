@@ -130,7 +130,7 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     key = read_key(given["upstream_key_env"], given["upstream_key_file"], "--upstream-key")
     config = _config(given, hosts)
     with warnings.catch_warnings(), log_to(logging.StreamHandler()):
-        warnings.simplefilter("ignore", RangevoteWarning)  # the replies say the same
+        warnings.simplefilter("ignore", RangevoteWarning)  # replies contain the same
         metrics, most_choices = Metrics(), None
         if given["model"] is not None:
             key, most_choices = secrets.token_hex(32), SLOTS
@@ -166,7 +166,7 @@ def _keys(variable: str | None, file: str | None) -> Keys:
 
 
 def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
-    """From the file, and over it from the command line."""
+    """The configuration file, overridden by the command line."""
     from rangevote.service.config import (
         OWN_OPTIONS,
         ConfigFile,
@@ -185,7 +185,7 @@ def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
         members = _members(given["upstreams"])
         values |= {"upstream": members.pop("", ""), "upstreams": members}
     if bool(values["upstream"] or values["upstreams"]) == bool(given["model"]):
-        raise UsageError("give --upstream URL, the server to sample from, or --model FILE, one of the two.")
+        raise UsageError("give either --upstream URL, the server to sample from, or --model FILE.")
     options: dict[str, Any] = {name: given.get(name) for name in (*OWN_OPTIONS, *CLIENT_OPTIONS)}
     if str(options["candidates"]).isdecimal():
         options["candidates"] = int(options["candidates"])
@@ -201,23 +201,25 @@ def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
 
 
 def _members(given: tuple[str, ...]) -> dict[str, str]:
-    """The servers by their names; one alone may have none."""
+    """The servers by their names; a single one may have no name."""
     members: dict[str, str] = {}
     for one in given:
         name, equals, url = one.partition("=")
         if not equals or "/" in name:  # an address
             name, url = "", one
         if name in members:
-            which = f"the name {name!r} twice" if name else "several without a name"
-            raise UsageError(f"--upstream gives {which}; write each as NAME=URL, with a name of its own.")
+            which = f"the name {name!r} twice" if name else "several servers without a name"
+            raise UsageError(f"--upstream gives {which}; write each as NAME=URL, with different names.")
         members[name] = url
     if "" in members and len(members) > 1:
-        raise UsageError("several --upstream are a panel; write each as NAME=URL, as small=http://host/v1.")
+        raise UsageError(
+            "several --upstream are a panel; write each as NAME=URL, for example small=http://host/v1."
+        )
     return members
 
 
 def _start_model(name: str, key: str) -> Any:
-    """Start llama.cpp's server on a GGUF file; it runs for as long as the object lives."""
+    """Start llama.cpp's server on a GGUF file; it runs as long as the returned object lives."""
     from rangevote.engines.llama_cpp import start_server
     from rangevote.models.load import SMOLLM2, smollm2
     from rangevote.service.middleware import log_event
@@ -225,8 +227,8 @@ def _start_model(name: str, key: str) -> Any:
     path = Path(smollm2() if name == SMOLLM2 else name)
     if path.suffix != ".gguf":
         raise UsageError(
-            f"--model serves GGUF files by llama.cpp, and {name} is not one. Start a server for it, for "
-            f"example with: vllm serve {name}; then: rangevote serve --upstream http://127.0.0.1:8000/v1"
+            f"--model serves GGUF files with llama.cpp, and {name} is not one. Start another server, for "
+            f"example: vllm serve {name}; then: rangevote serve --upstream http://127.0.0.1:8000/v1"
         )
     if not path.is_file():
         raise SetupError(f"there is no file {name}.")

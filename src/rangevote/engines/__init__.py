@@ -1,8 +1,8 @@
-"""Engines and servers that search themselves: what they give back, as hypotheses.
+"""Hypotheses from the outputs of engines and servers that search by themselves.
 
-Every engine has a function `hypotheses_of` that reads its own objects, without importing it: the hypotheses
-of each input, with the natural log of P summed over all tokens, or without it where the engine does not tell.
-Files that engines write are read by `rangevote.formats`; batch output of OpenAI and vLLM is among them.
+Each engine has a module with a function `hypotheses_of` that reads its objects without importing it: the
+hypotheses of each input, with the natural log of P summed over all tokens, if the engine reports it. Files
+that engines write, such as batch outputs of OpenAI and vLLM, are read by `rangevote.formats`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from rangevote.errors import UsageError
 
-#: Makes text of token ids.
+#: Turns token ids into text.
 Decode = Callable[[list[int]], str]
 
 
 def each(outputs: Iterable[Any]) -> Iterable[Any]:
-    """The outputs, one for each input; one alone is what gets passed by mistake."""
+    """The outputs, one for each input; refuses a single output, a common mistake."""
     if isinstance(outputs, Iterable) and not isinstance(outputs, (str, bytes, dict)):
         return outputs
     raise UsageError(
-        f"expected a list with one output for each input, got {type(outputs).__name__}; a single one goes "
-        f"into a list, as [output]."
+        f"expected a list with one output for each input, got {type(outputs).__name__}; put a single "
+        f"output into a list, as [output]."
     )

@@ -1,1 +1,1 @@
-"""Search and election joined: inputs and a model in, elected outputs out."""
+"""Search and election together: inputs and a model in, elected outputs out."""

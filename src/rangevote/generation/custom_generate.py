@@ -4,8 +4,8 @@
 
 Everything that `generate` prepares is kept: encoder, cache, padding, processors, lengths. Only the
 decoding differs: `num_beams` beams (or as many samples, with `do_sample=True`) are the candidates, and
-`num_return_sequences` of them are elected. `generate` does not hand its `tokenizer` on to functions, so
-token ids vote unless one is bound: `custom_generate.with_options(tokenizer=tokenizer)`.
+`num_return_sequences` of them are elected. `generate` does not pass its `tokenizer` to functions, so token
+ids vote unless you bind one: `custom_generate.with_options(tokenizer=tokenizer)`.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rangevote.generation.plan import GenerationPlan
 if TYPE_CHECKING:
     from torch import Tensor
 
-#: What `generate` can be asked to return and an election does not have.
+#: Outputs of `generate` that an election does not have.
 NOT_KEPT = ("output_logits", "output_attentions", "output_hidden_states")
 
 
-#: The options of an election, by the names that `generate` can take: its own `temperature` is that of
-#: sampling, and `num_return_sequences` says how many are elected, so that nobody cannot be.
+#: The options of an election by their names in `generate`, whose own `temperature` is that of sampling.
+#: `num_return_sequences` says how many are elected, so there is always a winner.
 ELECTION = {
     "vote_temperature" if name == "temperature" else name: name
     for name in ElectionOptions.__annotations__
@@ -50,29 +50,30 @@ SIGNATURE = Signature(
 
 
 class CustomGenerate:
-    """A decoding method for `generate(custom_generate=...)`; options are bound here, or given to `generate`.
+    """A decoding method for `generate(custom_generate=...)`; options are bound here or passed to `generate`.
 
-    `candidates` and `voters` are searches or their names, for which `generate` still sets the longest
-    output; without `candidates` they come from `num_beams`, `length_penalty`, `early_stopping` and
-    `do_sample`. `vote_temperature` is the `temperature` of `rangevote.elect`: in `generate` that word
-    means the one of sampling. `tokenizer` is bound only. The other options are those of `rangevote.generate`.
+    `candidates` and `voters` are searches or their names; `generate` still sets their maximum length. Without
+    `candidates` the search follows `num_beams`, `length_penalty`, `early_stopping` and `do_sample`.
+    `vote_temperature` is the `temperature` of `rangevote.elect`, since in `generate` that name means the
+    temperature of sampling. `tokenizer` can only be bound. The other options are those of
+    `rangevote.generate`.
     """
 
     def __init__(self, **options: Any) -> None:
         for name in options:
             choose("option of custom_generate", name, dict.fromkeys(("tokenizer", *OPTIONS)))
         self.options = options
-        # `generate` takes for options of the method what its signature names, and for arguments of the
-        # network the rest: none of those may be named.
+        # `generate` passes the method what its signature names and the network all other arguments, so the
+        # signature must not name any of the network's.
         self.__signature__ = SIGNATURE
 
     def with_options(self, **options: Any) -> CustomGenerate:
-        """The same with other options."""
+        """A copy with other options."""
         return CustomGenerate(**{**self.options, **options})
 
     @property
     def folder(self) -> str:
-        """For `generate(custom_generate=folder, trust_remote_code=True)`, which does take a `tokenizer`."""
+        """For `generate(custom_generate=folder, trust_remote_code=True)`, which accepts a `tokenizer`."""
         return str(Path(__file__).parent / "hub")
 
     def __call__(
@@ -84,7 +85,7 @@ class CustomGenerate:
         generation_config: Any,
         **named: Any,
     ) -> Any:
-        """Called by `generate` with all that it has prepared; returns sequences as `generate` does."""
+        """Called by `generate` with what it has prepared; returns sequences as `generate` does."""
         need("torch", "models", "generation")
         given = {name: value for name in OPTIONS if (value := named.pop(name, None)) is not None}
         call = GenerateCall(model, input_ids, logits_processor, stopping_criteria, generation_config, named)
@@ -115,19 +116,19 @@ class GenerateCall:
         model = Continued(prepared, options.get("tokenizer"))
         plan = self._plan(options)
         requests = [Request.of(number, number) for number in model.inputs]
-        # One batch, whatever its size: what was prepared can be read once.
+        # One batch of any size: what `generate` prepared can be read only once.
         results = [elected.result for elected in elect_batch(model, requests, plan)]
         return self._output(results, plan.settings.winners, model.ends)
 
     def _check(self) -> None:
-        """Refuse what cannot be honoured, rather than leave it out."""
+        """Refuse arguments that have no effect on an election."""
         from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria
 
         for criterion in self.criteria:
             if not isinstance(criterion, (MaxLengthCriteria, EosTokenCriteria)):
                 raise UsageError(
-                    f"the stopping criterion {type(criterion).__name__} cannot be kept in an election: only "
-                    f"lengths and end tokens can. Leave it out."
+                    f"the stopping criterion {type(criterion).__name__} does not work with an election, only "
+                    f"lengths and end tokens do; leave it out."
                 )
         asked = [name for name in NOT_KEPT if getattr(self.config, name, None)]
         if asked:
@@ -146,7 +147,7 @@ class GenerateCall:
         )
 
     def _winners(self, candidates: Search | str | None) -> int:
-        """`num_return_sequences`; but as many samples as that, without beams, are one election."""
+        """`num_return_sequences`, but one where it is the number of samples (without beams)."""
         config = self.config
         only_samples = config.do_sample and (config.num_beams or 1) == 1 and candidates is None
         return 1 if only_samples else config.num_return_sequences or 1
@@ -162,8 +163,8 @@ class GenerateCall:
                 "an election needs several candidates: set num_beams=10, or do_sample=True with "
                 "num_return_sequences=10, or candidates='beam:10'."
             )
-        if config.do_sample:  # temperature, top_k and the like are among the processors
-            return Sample(several, seed=int(torch.randint(1 << 31, ())))  # as torch.manual_seed has it
+        if config.do_sample:  # temperature, top_k etc. are among the processors
+            return Sample(several, seed=int(torch.randint(1 << 31, ())))  # follows torch.manual_seed
         return Beam(
             several,
             finish="transformers",
@@ -172,11 +173,11 @@ class GenerateCall:
         )
 
     def _limited(self, search: Search) -> Search:
-        """Lengths are `generate`'s to say."""
+        """The search with the maximum length of `generate`."""
         return search.with_options(max_new_tokens=self.config.max_length - self.ids.shape[1])
 
     def _output(self, results: list[Result], winners: int, ends: Any) -> Any:
-        """What `generate` returns."""
+        """The return value of `generate`."""
         import torch
         from transformers.generation import utils
 
@@ -185,8 +186,8 @@ class GenerateCall:
         for prompt, result in zip(self.ids[::every].tolist(), results, strict=True):
             if len(result.candidates) < winners:
                 raise DataError(
-                    f"{winners} sequences are to be returned, but only {len(result.candidates)} were found; "
-                    f"use more beams, or a smaller num_return_sequences."
+                    f"num_return_sequences is {winners}, but only {len(result.candidates)} candidates were "
+                    f"found; use more beams or a smaller num_return_sequences."
                 )
             for index in first(result, winners):
                 winner = result.candidates[index]

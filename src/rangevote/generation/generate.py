@@ -88,27 +88,27 @@ def generate(
 
 
 def named(model: Model | Mapping[str, Model]) -> Mapping[str, Model]:
-    """The models by their names; one alone needs none."""
+    """The models by their names; a single model has the name ""."""
     return model if isinstance(model, Mapping) else {"": model}
 
 
 T = TypeVar("T")
 
-#: What torch says, in several wordings, when there is not enough memory.
+#: Phrases in torch's errors when there is not enough memory.
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-#: Elections, or errors in their places, in the order of the requests and in lists that come together.
+#: Elections or errors in the order of the requests, in lists that become known together.
 ElectedBatches = Generator[Iterable["Elected | DataError"], None, None]
-#: Elects for every request; requests are taken as there is room for them.
+#: Elects for every request; requests are read only when there is room for them.
 Elector = Callable[[Iterable["Request"]], ElectedBatches]
 
 
 @dataclass(frozen=True)
 class Request:
-    """One input and its number in the whole run, which fixes its random numbers whatever is beside it.
+    """One input and its number in the run, which determines its random numbers in any batch.
 
-    `blank` is the ballot to be filled in: id, source and references are there, candidates are not.
+    `blank` is the ballot to fill in: it has id, source and references, but no candidates.
     """
 
     number: int
@@ -117,16 +117,16 @@ class Request:
 
     @classmethod
     def of(cls, number: int, input: Any) -> Request:
-        """A request that knows no more than its input."""
+        """A request with nothing but an input."""
         return cls(number, input, Ballot((), source=input if isinstance(input, str) else None))
 
 
 @dataclass(frozen=True)
 class Elected:
-    """One election, and how many seconds went into finding its hypotheses and into voting.
+    """One election, and the seconds spent on searching and on voting, which a batch divides evenly.
 
-    What a batch did together is shared out evenly. `reasoning` is what a model wrote to itself before the
-    winner, where its server tells them apart. `asked` are the members of a panel that were asked in turn.
+    `reasoning` is the model's reasoning before the winner, if the server separates them. `asked` are the
+    members of a panel that were asked, if they are asked in order.
     """
 
     ballot: Ballot
@@ -140,7 +140,7 @@ class Elected:
 def elections(
     model: Model | Mapping[str, Model], requests: Iterable[Request], plan: GenerationPlan
 ) -> Iterator[Elected]:
-    """The election of every request, batch by batch; requests are taken as results are asked for."""
+    """The election of every request, batch by batch; requests are read as results are consumed."""
     for batch in batched(requests, plan.batch):
         yield from elect_batch(model, batch, plan)
 
@@ -155,10 +155,10 @@ def batched(requests: Iterable[T], size: int) -> Iterator[list[T]]:
 def elect_batch(
     model: Model | Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
 ) -> list[Elected]:
-    """The elections of requests that go through the model together; they fail as a whole."""
+    """The elections of one batch of requests, which fails as a whole."""
     try:
         return BatchElections(named(model), requests, plan).elect()
-    except RuntimeError as error:  # torch has no class of its own for this on every device
+    except RuntimeError as error:  # torch has no error class for this on all devices
         if not any(words in str(error).lower() for words in NO_MEMORY):
             raise
         raise SetupError(
@@ -170,9 +170,9 @@ def elect_batch(
 def elect_each(
     model: Model | Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
 ) -> Iterator[Elected | DataError]:
-    """The same, with an error for each input that cannot be answered.
+    """The same, with an error in place of each input that fails.
 
-    Where they fail together they are tried one by one, in order, as results are asked for.
+    If the batch fails, its inputs are tried one by one, in order, as results are consumed.
     """
     try:
         yield from elect_batch(model, requests, plan)
@@ -187,15 +187,15 @@ def elect_each(
 def elect_batches(
     model: Model | Mapping[str, Model], requests: Iterable[Request], plan: GenerationPlan
 ) -> ElectedBatches:
-    """An `Elector` by a model in this process, or by several."""
+    """An `Elector` with one or several models in this process."""
     for batch in batched(requests, plan.batch):
         yield elect_each(model, batch, plan)
 
 
 class BatchElections:
-    """Inputs that each model reads once, for the candidates and for the voters.
+    """The elections of a batch; each model reads an input once, for candidates and voters.
 
-    Where the models are asked in turn, the next one reads those inputs on which the others did not agree.
+    If the models are asked in order, the next one reads only the inputs on which those before did not agree.
     """
 
     def __init__(
@@ -265,9 +265,9 @@ class BatchElections:
     def _until_decided(
         self, models: Mapping[str, Model], wanted: Sequence[int], settings: Settings, confidence: float
     ) -> None:
-        """Elections whose voters are drawn in rounds, for each until it is decided.
+        """Draw voters in rounds, for each input until its election is decided.
 
-        Which draws are made for an election does not depend on the others.
+        The voters of an input do not depend on the other inputs.
         """
         plan = self._plan
         assert plan.voters is not None
@@ -314,7 +314,7 @@ class BatchElections:
 
     def _drawing(self, name: str, model: Model, wanted: Sequence[int]) -> SearchBatch:
         if isinstance(model, Engine):
-            raise UsageError("adaptive voting draws from a model in rounds, which an engine does not let it.")
+            raise UsageError("adaptive draws from a model in rounds, which engines do not support.")
         inputs, numbers = self._inputs(wanted)
         search, states = self._search_of("voters", name), self._plan.states
         fresh = self._read(model, wanted)
@@ -328,11 +328,11 @@ class BatchElections:
         wanted: Sequence[int],
         last: bool,
     ) -> None:
-        """Add what the models find; of a panel each is a member, and one that fails is left out."""
+        """Add what the models find; members of a panel that fail are left out."""
         failures: dict[int, DataError | SetupError] = {}
 
         def add(name: str, model: Model, some: Sequence[int]) -> None:
-            """Where a batch fails, its inputs are tried one by one."""
+            """If a batch fails, try its inputs one by one."""
             try:
                 found = self._search(role, name, model, some)
             except (DataError, SetupError) as error:
@@ -358,7 +358,7 @@ class BatchElections:
         return len(others or self._models) > 1
 
     def _leave_out(self, role: str, name: str, error: DataError | SetupError) -> None:
-        """Go on without a member of a panel; the only model must not fail."""
+        """Warn and go on without a member of a panel; raise if there is only one model."""
         if not self._is_panel(role):
             raise error
         warn(f"panel member {name!r} failed and is left out: {error}")
@@ -375,12 +375,12 @@ class BatchElections:
         return seeded(search, name) if self._is_panel(role) else search
 
     def _inputs(self, wanted: Sequence[int]) -> tuple[list[Any], list[int]]:
-        """The inputs, and their numbers in the run."""
+        """The inputs and their numbers in the run."""
         requests = [self._requests[i] for i in wanted]
         return [one.input for one in requests], [one.number for one in requests]
 
     def _read(self, model: Model, wanted: Sequence[int]) -> Any:
-        """The fresh state of a model that has read these inputs; engines have none."""
+        """The fresh state of a model that has read these inputs; None for engines."""
         key = id(model), tuple(wanted)
         if key not in self._fresh and not isinstance(model, Engine):
             self._fresh[key] = start_batch(model, *self._inputs(wanted))
@@ -396,7 +396,7 @@ class BatchElections:
         )
         for number, found in zip(numbers, hypotheses, strict=True):
             if not found:
-                filtered = "" if search.copy_filter is None else " that the copy filter lets pass"
+                filtered = "" if search.copy_filter is None else " that pass the copy filter"
                 raise DataError(
                     f"the search {str(search)!r} found no {role}{filtered}.", field=f"inputs[{number}]"
                 )

@@ -1,6 +1,6 @@
-"""How outputs are searched for and elected: all options of a generation, checked before a model runs.
+"""The plan of a generation: all options, checked before a model runs.
 
-Several models are a panel: which draws are a member's, from which seed, and when the next one is asked too.
+Also what several models, a panel, need: the draws and seed of each member, and when the next one is asked.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Model = LanguageModel[Any] | Engine
 
 #: How sure an adaptive election is of its winner by default.
 CONFIDENCE = 0.99
-#: Who votes by default under the preset "consensus": half as the model is, half without its long tail.
+#: The default voters of the preset "consensus": half of the whole distribution, half of its nucleus.
 CONSENSUS_VOTERS = "sample:50+nucleus:50,p=0.9"
 _CONDITION = re.compile(r"\s*(share|score|margin)\s*<\s*([0-9.]+)\s*|\s*(undecided)\s*")
 
 
 class Escalation(NamedTuple):
     """When those asked so far do not agree: the winner's `share` of the vote, its `score` or its `margin` is
-    below a number, or (`undecided`) sampling until the winner is certain did not make it so.
+    below a number, or (`undecided`) adaptive sampling has not made it certain.
 
     >>> Escalation.of("share<1"), str(Escalation.of(" undecided"))
     (Escalation(by='share', below=1.0), 'undecided')
@@ -52,20 +52,22 @@ class Escalation(NamedTuple):
                 raise ValueError
         except ValueError:
             raise UsageError(
-                f"escalate says when the next member is asked, as 'share<1', 'score<0.8' or 'margin<0.2', "
-                f"with a number above 0 and at most 1, or 'undecided'; got {condition!r:.60}."
+                f"escalate must be 'share<1', 'score<0.8' or 'margin<0.2', with any number above 0 and at "
+                f"most 1, or 'undecided'; got {condition!r:.60}."
             ) from None
         return cls("undecided") if match[3] else cls(match[1], float(match[2]))
 
     def check(self, members: int, *, adaptive: bool) -> None:
-        """Refuse what could never be fulfilled, or always would be."""
+        """Refuse a condition that is always or never true."""
         if members < 2:
-            raise UsageError(f"escalate={str(self)!r} asks several members in order, so it needs a panel.")
+            raise UsageError(
+                f"escalate={str(self)!r} asks the members of a panel in order, so it needs a panel."
+            )
         if self.by == "undecided" and not adaptive:
             raise UsageError("escalate='undecided' needs adaptive, which tells when the winner is certain.")
 
     def goes_on(self, result: Result, certain: bool) -> bool:
-        """Whether the next member is asked; one vote alone agrees with nobody."""
+        """Whether the next member is asked; a single vote is not agreement."""
         if self.by == "undecided":
             return not certain
         if len(result.voters) < 2 or not result.elected:
@@ -86,10 +88,9 @@ class GenerationPlan:
 
     `confidence`: voters are drawn in rounds until the winner is this certain, or certainly at most `within`
     below the best; None: all of them vote.
-    Several models are a panel, asked in order where `escalate` says when to go on. `voter_models`: the voters
-    are searched for by these, a panel where they are several, instead of by the models of the candidates.
-    `states`: hypotheses keep the mean of their hidden states. `max_rows` bounds how
-    many are extended at a time.
+    Several models are a panel, asked in order if `escalate` says when to go on. `voter_models` search for the
+    voters instead of the models of the candidates; several are a panel. `states`: hypotheses keep the mean of
+    their hidden states. At most `max_rows` hypotheses are extended at a time.
     """
 
     settings: Settings
@@ -133,18 +134,17 @@ class GenerationPlan:
         return cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within, asked_when)
 
     def by(self, models: Collection[str], voter_models: Collection[str] = ()) -> GenerationPlan:
-        """The same with a share for each of these models, or of those that vote instead of them; refuses what
-        they cannot do together."""
+        """A copy with a share for each model that votes; refuses options that these models cannot have."""
         settings, voting = self.settings, list(voter_models or models)
         if voter_models and self.voters is None:
-            raise UsageError("voters of another model need a search, as voters='sample:100'.")
+            raise UsageError("voters of another model need a search, such as voters='sample:100'.")
         if (voter_models or len(models) > 1) and settings.tokenize == "tokens":
             raise UsageError("tokens of different models cannot be compared; use tokenize='words'.")
         if self.escalate is not None:
             self.escalate.check(len(models), adaptive=self.confidence is not None)
             if voter_models:
-                raise UsageError("escalate asks the models that stand for election; leave voter models out.")
-        if len(voting) > 1 and settings.shares is None:  # so that one that fails is named as left out
+                raise UsageError("escalate cannot be combined with voter models.")
+        if len(voting) > 1 and settings.shares is None:  # so that a member that fails is named
             settings = settings.replace(shares=dict.fromkeys(voting, 1.0))
         if settings.shares is not None and set(settings.shares) != set(voting):
             raise UsageError(
@@ -158,12 +158,12 @@ class GenerationPlan:
         """How many inputs go through the model together."""
         voters = 0 if self.voters is None else self.voters.size
         if self.confidence is not None:
-            voters = min(voters, FIRST_ROUND)  # most elections need few more, and ever fewer inputs want them
+            voters = min(voters, FIRST_ROUND)  # few elections need more
         return max(1, self.max_rows // max(self.candidates.size, voters))
 
 
 def usual_voters(settings: Settings) -> str | None:
-    """The search for voters where none is given; None: the candidates vote."""
+    """The default search for voters; None: the candidates vote."""
     return CONSENSUS_VOTERS if settings.preset == "consensus" else None
 
 
@@ -185,7 +185,7 @@ def _confidence(adaptive: float | bool | None) -> float | None:
 
 
 def _check_adaptive(settings: Settings, voters: Search | None) -> None:
-    """Only independent voters of equal weight tell how the others will vote, and only about one winner."""
+    """Refuse voters that do not tell how further ones would vote, and elections of several winners."""
     if not isinstance(voters, Sampling):
         given = "the candidates vote" if voters is None else f"the voters are {str(voters)!r}"
         raise UsageError(
@@ -205,7 +205,7 @@ def _check_adaptive(settings: Settings, voters: Search | None) -> None:
 
 
 def parts(draws: range, members: Sequence[str]) -> dict[str, range]:
-    """Draws dealt out to members, one after the other: which of its own each of them makes.
+    """Deal draws to members in turn: which of its own draws each member makes.
 
     >>> parts(range(5), ["a", "b"]), parts(range(5, 7), ["a", "b"])
     ({'a': range(0, 3), 'b': range(0, 2)}, {'a': range(3, 4), 'b': range(2, 3)})
@@ -218,7 +218,7 @@ def parts(draws: range, members: Sequence[str]) -> dict[str, range]:
 
 
 def derived_seed(*parts: object) -> int:
-    """A seed that depends on all of these, with room for the samples that count on from it, below 2**31.
+    """A seed that depends on all parts; it and the seeds counted from it are below 2**31.
 
     >>> derived_seed(0, "a") != derived_seed(0, "b") != derived_seed(1, "b")
     True
@@ -228,7 +228,7 @@ def derived_seed(*parts: object) -> int:
 
 
 def seeded(search: Search, member: str) -> Search:
-    """The search with a seed of the member's own: with one for all, equal models would say the same."""
+    """The search with the member's own seed: with the same seed, equal models would draw the same."""
     if isinstance(search, SearchSum):
         return SearchSum(tuple(seeded(part, member) for part in search.parts))
     seed = getattr(search, "seed", None)

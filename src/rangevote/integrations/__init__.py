@@ -1,1 +1,1 @@
-"""Elections inside other people's tools, one file for each; nothing of the package imports them."""
+"""Elections inside other tools, one module for each; the rest of the package does not import them."""

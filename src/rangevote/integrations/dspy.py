@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 class ElectModule(dspy.Module):
     """Runs `module` on `samples` rollouts of its model, up to `threads` at a time, and elects a prediction by
-    its `field` (the last output field if not given).
+    its `field` (by default the last output field).
 
-    A rollout that fails does not take part; if all do, the first failure is raised. The other options are
-    those of `rangevote.elect`: `temperature` is that of the votes, not of the samples.
+    Rollouts that fail do not vote; if all fail, the first error is raised. The other options are those of
+    `rangevote.elect`; `temperature` is that of the votes, not of the samples.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class ElectModule(dspy.Module):
             runs.append((run, inputs))
         parallel = dspy.Parallel(
             num_threads=min(self.threads, self.samples),
-            max_errors=self.samples + 1,  # more than can fail: the others still vote
+            max_errors=self.samples + 1,  # never reached, so the others still vote
             return_failed_examples=True,
             disable_progress_bar=True,
         )
         outcomes, _, errors = parallel(runs)
         predictions = [outcome for outcome in outcomes if outcome is not None]
         if not predictions:
-            raise errors[0] if errors else DataError("no rollout gave a prediction.")
+            raise errors[0] if errors else DataError("no rollout returned a prediction.")
         texts = [str(prediction[self.field or list(prediction.keys())[-1]]) for prediction in predictions]
         return predictions, elect(texts, **self.options)

@@ -4,8 +4,8 @@
 
     Task(dataset, solver=generate(), scorer=match(numeric=True), epochs=Epochs(16, elect_reducer()))
 
-The solver gives the scorer one output. The reducer lets the scorer see all of them, and of their scores takes
-that of the elected answer. The options are those of `rangevote.elect`.
+The solver passes one output to the scorer. The reducer lets the scorer see all outputs and keeps the score of
+the elected answer. The options are those of `rangevote.elect`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from inspect_ai.scorer import Score, ScoreReducer, score_reducer
 from inspect_ai.solver import Generate, Solver, TaskState, fork, generate, solver
 from typing_extensions import (
-    Unpack,  # at run time too: Inspect reads the annotations of what it makes by name
+    Unpack,  # also at run time: Inspect reads annotations
 )
 
 from rangevote.election.elect import elect
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 def elect_solver(
     solve: Solver | None = None, *, samples: int = 10, **options: Unpack[ElectionOptions]
 ) -> Solver:
-    """Run `solve` (by default `generate()`) on `samples` copies of the state, and go on with the one whose
-    output is elected. How the vote went is in the state's metadata, under "election"."""
+    """Run `solve` (by default `generate()`) on `samples` copies of the state and continue with the one whose
+    output is elected. The state's metadata has the election under "election"."""
     if samples < 1:
         raise UsageError(f"samples is {samples}; it must be at least 1.")
     settings_of(options)
@@ -49,16 +49,16 @@ def elect_solver(
 
 @score_reducer
 def elect_reducer(**options: Unpack[ElectionOptions]) -> ScoreReducer:
-    """The score of the answer that is elected among those of all epochs, which the scorer must give
-    (`Score.answer`); an epoch without one does not take part."""
+    """The score of the answer that is elected among all epochs. The scorer must set `Score.answer`; epochs
+    without an answer do not vote."""
     settings_of(options)
 
     def reduced(scores: list[Score]) -> Score:
         answered = [score for score in scores if score.answer is not None]
         if not answered:
             raise UsageError(
-                "none of the scores has an answer, so that none can be elected: elect_reducer needs a scorer "
-                "that gives Score(answer=...), as match(), pattern() and choice() do."
+                "no score has an answer to elect: elect_reducer needs a scorer that gives Score(answer=...), "
+                "such as match(), pattern() or choice()."
             )
         result = elect([str(score.answer) for score in answered], **options)
         elected = answered[result.leader]
@@ -69,7 +69,7 @@ def elect_reducer(**options: Unpack[ElectionOptions]) -> ScoreReducer:
 
 
 def _facts(result: Result) -> dict[str, Any]:
-    """What a log should know of an election."""
+    """The facts about an election for the log."""
     fields = result.fields()
     known = {name: fields[name] for name in ("candidates", "score", "margin", "signature")}
     return known | {"elected": result.index is not None, "share": result.groups[0].share}

@@ -1,4 +1,4 @@
-"""A filter for lm-evaluation-harness: of a document's `repeats` responses the elected one is kept.
+"""A filter for lm-evaluation-harness that keeps the elected one of a document's `repeats` responses.
 
 In a task's YAML, among the steps of a filter; the options are those of `rangevote.elect`:
 
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class ElectFilter(Filter):
-    """Keeps the elected response of each document, as a list of one; responses count once each."""
+    """Keeps the elected response of each document, as a list of one."""
 
     def __init__(self, **options: Unpack[ElectionOptions]) -> None:
-        settings_of(options)  # a wrong option is refused before anything is generated
+        settings_of(options)  # refuses wrong options before anything is generated
         self.options = options
 
     def apply(self, resps: Iterable[Sequence[Any]], docs: Sequence[dict[str, Any]]) -> list[list[Any]]:
-        """For each document its responses -> the elected one of them."""
+        """The elected response of each document."""
         documents = [list(responses) for responses in resps]
         equal = sum(
             len(responses) > 1 and responses.count(responses[0]) == len(responses) for responses in documents
@@ -53,6 +53,6 @@ class ElectFilter(Filter):
             if not isinstance(response, str):
                 raise DataError(
                     f"ElectFilter elects texts, got {type(response).__name__} {response!r}; use it in tasks "
-                    f"with output_type generate_until, before steps that make something else of the texts."
+                    f"with output_type generate_until, before steps that convert the texts."
                 )
         return responses[elect(responses, **self.options).leader]

@@ -133,7 +133,7 @@ def test_further_fields_go_over_ours_and_null_takes_one_out():
         (
             "openai",
             {"candidates": "top_k:4"},
-            "only by: nucleus, sample. Servers of the source llama_cpp or vllm",
+            "only by: nucleus, sample. --engine llama_cpp or vllm can",
         ),
         ("vllm", {"candidates": "diverse_beam:4,groups=2"}, "cannot search by 'diverse_beam:4"),
         ("openai", {"voters": "epsilon:4"}, "cannot search by 'epsilon:4', only by: nucleus, sample.$"),

@@ -18,7 +18,7 @@ from rangevote.hypothesis import Hypothesis
 
 
 def hypotheses_of(responses: Iterable[Any], *, sampled: bool = True) -> list[list[Hypothesis]]:
-    """The hypotheses of each input, from its response or a list of several; choices without text left out.
+    """The hypotheses of each input, from a response or a list of them; choices without text are left out.
 
     `sampled=False` is for the beams of a vLLM server (`use_beam_search`).
     """

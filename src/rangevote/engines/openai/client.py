@@ -29,22 +29,22 @@ from rangevote.formats.jsonl import convert, parse
 
 ErrorKind = Literal["connect", "timeout", "status", "rate", "redirect", "not_json", "too_large", "shape"]
 
-#: Seconds that a pause before a call is repeated grows to.
+#: The longest pause, in seconds, before a call is repeated.
 LONGEST_PAUSE = 8.0
-#: Seconds for which a connection is kept without a call: many servers close it after five.
+#: Seconds for which an idle connection is kept: many servers close it after five.
 KEPT = 4.0
-#: Bytes that are read of an error's body.
+#: The most bytes that are read of an error's body.
 ERROR_BYTES = 16 * 2**10
-#: Answers of more bytes than this are parsed in a thread.
+#: Longer responses, in bytes, are parsed in a thread.
 LONG = 256 * 2**10
 JSON = "application/json"
-#: Some gateways turn away those without one.
+#: Some gateways refuse requests without one.
 USER_AGENT = f"python-httpx/{httpx.__version__}"
 ADVICE = {
     401: "the API key is missing or wrong",
     403: "the API key does not allow this",
-    404: "it does not know the path or the model; a base URL mostly ends in /v1",
-    413: "the request is too large for it",
+    404: "the path or the model is unknown; most base URLs end in /v1",
+    413: "the request is too large",
 }
 
 
@@ -57,10 +57,10 @@ class ModelList(msgspec.Struct):
 
 
 class UpstreamError(SetupError):
-    """A server did not answer as asked.
+    """A call to a server failed.
 
-    `status` is the HTTP status where there was one, `retry_after` the seconds it asks clients to wait.
-    `detail` is what the server wrote: for a log, never for somebody else's client.
+    `status` is the HTTP status, if there was one, `retry_after` the seconds that the server asks clients to
+    wait. `detail` is the server's own message: it may be logged, but is never sent to clients.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class UpstreamError(SetupError):
 
     @property
     def transient(self) -> bool:
-        """Whether the same call may work a little later."""
+        """Whether the same call may succeed later."""
         if self.kind == "status":
             return self.status is not None and self.status >= 500 and self.status != 501
         return self.kind in ("connect", "rate")
@@ -85,11 +85,11 @@ class UpstreamError(SetupError):
 
 @dataclass(frozen=True)
 class CallLimits:
-    """Seconds for connecting, for each silence while reading, and for a call with its repetitions; bytes of
-    a response, and how often a call is repeated; with `busy_again` also one that was answered with 429.
+    """Seconds for connecting, between two reads, and for a call with its retries; the most bytes of a
+    response, and the number of retries. With `busy_again` a call is also retried after a 429.
 
-    `pause` seconds pass before the first repetition, twice as many before the next, randomly reduced down to
-    a half. After `most_kept` seconds a server is asked again for more choices in one call than it gave.
+    The first retry comes after `pause` seconds, each further one after twice as many, randomly reduced by up
+    to a half. How many choices a server returns in one call is remembered for `most_kept` seconds.
     """
 
     connect: float = 5.0
@@ -105,9 +105,9 @@ class CallLimits:
 class Client:
     """One server; `async with` opens its connections and closes them.
 
-    At most `concurrency` calls are under way at a time. A `deadline` is a time of `time.monotonic()`; without
-    one a call may take `limits.total` seconds from when its turn comes. Cancelling a task that waits for an
-    answer closes its connection. `most_choices` is how many choices one call gives, where that is known.
+    At most `concurrency` calls run at a time. A `deadline` is a time of `time.monotonic()`; without one a
+    call may take `limits.total` seconds from its start. Cancelling a task that waits for a response closes
+    its connection. `most_choices` is how many choices one call returns, if that is known.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Client:
 
     async def __aenter__(self) -> Client:
         self._turns = asyncio.Semaphore(self._concurrency)
-        # The transport alone: redirects, cookies and proxies, which a client of httpx adds, are unwanted.
+        # Only the transport: an httpx client would add redirects, cookies and proxies.
         connections = httpx.Limits(keepalive_expiry=KEPT)
         self._http = self._transport or httpx.AsyncHTTPTransport(trust_env=False, limits=connections)
         return self
@@ -150,8 +150,8 @@ class Client:
         await http.aclose()
 
     def most_choices(self, requests: tuple[object, ...]) -> int | None:
-        """How many choices one call of these requests gives, where that is known or was fewer than asked for
-        of late."""
+        """How many choices one such call returns, if that is known or it recently returned fewer than asked
+        for."""
         most, until = self._most_choices.get(requests, (None, math.inf))
         return most if most is not None and time.monotonic() < until else self._known_most
 
@@ -159,8 +159,8 @@ class Client:
         self._most_choices[requests] = most, time.monotonic() + self.limits.most_kept
 
     async def room(self) -> None:
-        """Wait until a call could begin at once."""
-        await asyncio.sleep(0)  # in which calls begin that are asked for by now
+        """Wait until a call could start at once."""
+        await asyncio.sleep(0)  # lets the calls start that are waiting
         async with self._turns:
             pass
 
@@ -176,16 +176,16 @@ class Client:
     ) -> dict[str, Any]:
         """The response to one POST; `path` follows the base URL, as "/chat/completions".
 
-        The call is repeated only where no answer came or the server is busy or broken (429 unless the limits
-        say otherwise, 5xx), after a random pause or the one that the server asks for, as far as the deadline
-        allows.
+        The call is retried only if there was no response or the server is busy or broken (429, unless the
+        limits say otherwise, or 5xx), after a random pause or the one that the server asks for, if the
+        deadline allows it.
         """
         return await self._repeat("POST", path, body, deadline)
 
     async def _repeat(
         self, method: str, path: str, body: Mapping[str, Any] | None, deadline: float | None
     ) -> dict[str, Any]:
-        """Call in turn. A turn is kept through the pauses: a busy server gets fewer calls."""
+        """Call when there is a free slot. It is kept during pauses, so a busy server gets fewer calls."""
         try:
             with anyio.fail_after(None if deadline is None else deadline - time.monotonic()):
                 await self._turns.acquire()
@@ -193,7 +193,7 @@ class Client:
             raise self._late() from None
         try:
             until = min(time.monotonic() + self.limits.total, math.inf if deadline is None else deadline)
-            content = None if body is None else msgspec.json.encode(body)  # not before: many may wait
+            content = None if body is None else msgspec.json.encode(body)  # not earlier: many calls may wait
             for repetition in count():
                 try:
                     return await self._request(method, path, content, until)
@@ -233,17 +233,17 @@ class Client:
             ) from error
 
     async def _answer(self, response: httpx.Response) -> dict[str, Any]:
-        """The JSON object of a response, or the error that it stands for."""
+        """The JSON object of a response; raises the error that it stands for."""
         if response.status_code != 200:
             raise self._refusal(response, await _beginning(response))
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise self._malformed("compressed its answer though asked not to")
+            raise self._malformed("sent a compressed response, which was not requested")
         content, most = bytearray(), self.limits.response_bytes
         try:
-            async for chunk in response.aiter_raw():  # counted while it comes in
+            async for chunk in response.aiter_raw():  # counted as it arrives
                 content += chunk
                 if len(content) > most:
-                    raise self._malformed(f"answered with more than {most:,} bytes", "too_large")
+                    raise self._malformed(f"sent a response of more than {most:,} bytes", "too_large")
             # Parsing blocks the event loop, so long answers are parsed in a thread.
             body, long = bytes(content), len(content) > LONG
             answer = await anyio.to_thread.run_sync(parse, body) if long else parse(body)
@@ -252,9 +252,9 @@ class Client:
             raise self._malformed(what, "not_json", repr(error)) from error
         except DataError as error:
             detail = f"{response.headers.get('content-type', '')}: {error.problem}: {content[:200]!r}"
-            raise self._malformed("answered with something that is not JSON", "not_json", detail) from None
+            raise self._malformed("sent a response that is not JSON", "not_json", detail) from None
         if not isinstance(answer, dict):
-            raise self._malformed("answered with JSON that is not an object")
+            raise self._malformed("sent JSON that is not an object")
         return answer
 
     def _late(self) -> UpstreamError:
@@ -269,7 +269,7 @@ class Client:
         if 300 <= status < 400:
             return UpstreamError(
                 f"{self.base_url} answered with a redirect ({status}), which is not followed; "
-                f"if it is meant, give the address it leads to.",
+                f"if it is correct, use the address it leads to.",
                 kind="redirect",
                 status=status,
                 detail=headers.get("location", "")[:200],
@@ -292,7 +292,7 @@ class Client:
 
 
 def checked_url(url: str) -> str:
-    """A base URL without a slash at its end.
+    """Check a base URL and remove a slash at its end.
 
     >>> checked_url("http://127.0.0.1:8000/v1/")
     'http://127.0.0.1:8000/v1'
@@ -315,14 +315,14 @@ def checked_url(url: str) -> str:
 
 
 def checked_key(key: str | None) -> str | None:
-    """A key that a header can carry; it is not shown when it cannot."""
+    """Check that a header can carry the key; the error does not show it."""
     if key is not None and (not key or not key.isascii() or not key.isprintable() or " " in key):
         raise UsageError("the API key is empty or contains spaces, line ends or letters beyond ASCII.")
     return key
 
 
 async def _beginning(response: httpx.Response) -> bytes:
-    """The first bytes of an error's body, as far as they come."""
+    """The first bytes of an error's body, as far as they arrive."""
     content = bytearray()
     try:
         async for chunk in response.aiter_raw():
@@ -335,18 +335,18 @@ async def _beginning(response: httpx.Response) -> bytes:
 
 
 def retry_seconds(value: str) -> float | None:
-    """A Retry-After header, a number or a date, as seconds from now."""
+    """The seconds from now in a Retry-After header, which is a number or a date."""
     try:
         seconds = float(value)
     except ValueError:
         try:
             seconds = max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-        except (ValueError, OverflowError, OSError):  # years that no clock has
+        except (ValueError, OverflowError, OSError):  # a date out of range
             return None
     return seconds if 0 <= seconds < math.inf else None
 
 
 def _pause(first: float, repetition: int, wanted: float | None) -> float:
-    """Seconds to wait: random, so that calls that failed together do not come back together."""
+    """Seconds to wait: random, so that calls that failed together are not repeated together."""
     longest = min(LONGEST_PAUSE, first * 2.0**repetition)
     return max(longest * random.uniform(0.5, 1.0), wanted or 0.0)

@@ -1,8 +1,8 @@
-"""`rangevote generate` by a server: searches as its requests, and elections in the order of the inputs.
+"""`rangevote generate` with a server: searches become requests, elections keep the order of the inputs.
 
-Servers have defaults of their own (llama.cpp draws from the 40 best tokens, vLLM follows the model's
-configuration), so whatever would change the distribution is switched off by name, where the server has a
-name for it.
+Servers have their own defaults (llama.cpp draws from the 40 best tokens, vLLM follows the model's
+configuration). Requests switch off whatever would change the distribution, as far as the server has a
+parameter for it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from rangevote.generation.plan import GenerationPlan, derived_seed
 
 #: Fields of a request that users cannot set.
 OURS = frozenset({"model", "messages", "prompt", "n", "stream", "stream_options", "best_of"})
-#: Statuses that are about one request and not about the server.
+#: Statuses that concern one request and not the server.
 BAD_REQUEST = frozenset({400, 413, 422})
-#: Statuses after which no other request will succeed.
+#: Statuses after which further requests would fail too.
 USELESS = frozenset({401, 403, 404})
 
 
@@ -51,7 +51,7 @@ class Dialect:
     min_tokens: str | None = None
 
 
-#: --source -> what such a server understands
+#: --engine -> what such a server supports
 DIALECTS = {
     "openai": Dialect((Sample, Nucleus), {"top_p": 1.0}),
     "llama_cpp": Dialect(
@@ -70,7 +70,7 @@ LOGPROBS: dict[str, bool | int] = {CHAT: True, COMPLETIONS: 1}
 
 
 def beam_fields(path: str, length_penalty: float = 0.0) -> dict[str, Any]:
-    """Fields for vLLM's beams, ordered by log P with the end of the sequence in the sum."""
+    """Fields for vLLM's beams, ranked by log P including the end of the sequence."""
     return {
         "use_beam_search": True,
         "length_penalty": length_penalty,
@@ -84,9 +84,9 @@ def beam_fields(path: str, length_penalty: float = 0.0) -> dict[str, Any]:
 class RequestBuilder:
     """Makes the request for a search over an input.
 
-    `chat`: texts are messages of a user, else prompts to be continued. `extra` are further fields of the
-    request, which replace those that the search sets; null removes a field. Several `models` of the server
-    are a panel; `voter_models` are others, which vote and do not stand.
+    `chat`: texts are messages of a user, otherwise prompts to be continued. `extra` has further fields of the
+    request, which override those of the search; null removes a field. Several `models` of the server are a
+    panel; `voter_models` only vote.
     """
 
     kind: str
@@ -107,9 +107,9 @@ class RequestBuilder:
         extra: Mapping[str, Any],
         voter_models: Sequence[str] = (),
     ) -> RequestBuilder:
-        """Check that a server of this kind can do what is planned.
+        """Check that a server of this kind can carry out the plan.
 
-        Log-probabilities are asked for only where they decide something: not every server gives them.
+        Log-probabilities are requested only if the election needs them: not every server reports them.
         """
         choose("source", kind, DIALECTS)
         for search in (plan.candidates, plan.voters):
@@ -119,7 +119,7 @@ class RequestBuilder:
             raise UsageError("servers do not give hidden states; use another similarity, and no --states.")
         if taken := sorted(OURS & set(extra)):
             raise UsageError(
-                f"the field {taken[0]!r} of a request is set by the command and cannot be given."
+                f"the field {taken[0]!r} of a request is set by the command and cannot be changed."
             )
         settings = plan.settings
         decide = needs_logprobs(settings) or settings.weights == "importance"
@@ -137,7 +137,7 @@ class RequestBuilder:
         assert isinstance(search, Sampling)
         seed = None
         if self.extra.get("seed", "") is not None:
-            # of the input's number in the whole run, so a resumed one asks what an uninterrupted one would
+            # depends on the input's number in the run, so that a resumed run draws the same samples
             seed = derived_seed(search.seed, STREAMS[role], request.number)
         return Query(path, body, search.size * len(members), seed, members=members)
 
@@ -168,25 +168,25 @@ class RequestBuilder:
 
 
 def check_search(search: Search, kind: str) -> None:
-    """Refuse a search that such a server does not have."""
+    """Refuse a search that such a server does not support."""
     dialect = DIALECTS[kind]
     if type(search) not in dialect.searches:
         offered = ", ".join(sorted(NAMES[each] for each in dialect.searches))
         others = [name for name, other in DIALECTS.items() if type(search) in other.searches]
-        hint = f" Servers of the source {' or '.join(others)} can." if others else ""
+        hint = f" --engine {' or '.join(others)} can." if others else ""
         raise UsageError(
-            f"a server of the source {kind!r} cannot search by {str(search)!r}, only by: {offered}.{hint}"
+            f"a server of the kind {kind!r} cannot search by {str(search)!r}, only by: {offered}.{hint}"
         )
     if search.copy_filter is not None:
         raise UsageError("a server cannot prune while it searches; leave the copy filter out.")
     if isinstance(search, Beam) and search.early_stopping:
-        raise UsageError("a server searches by beams to the greatest length; leave early_stopping out.")
+        raise UsageError("a server continues its beams up to the maximum length; leave early_stopping out.")
     if search.min_new_tokens and dialect.min_tokens is None:
-        raise UsageError(f"a server of the source {kind!r} has no least length; leave min_new_tokens out.")
+        raise UsageError(f"a server of the kind {kind!r} has no minimum length; leave min_new_tokens out.")
 
 
 class InputElection(ServerElection):
-    """The election of one input: a warning for samples that did not come, an error where no text did."""
+    """The election for one input: missing samples give a warning, none at all an error."""
 
     def __init__(
         self, client: Client, builder: RequestBuilder, plan: GenerationPlan, request: Request
@@ -215,17 +215,18 @@ class InputElection(ServerElection):
         role = "candidates" if query is self.candidates else "voters"
         if len(samples.choices) < asked:
             why = f": {_with_detail(samples.failed[0])}" if samples.failed else "."
-            warn(f"inputs[{self._request.number}]: only {len(samples.choices)} of {asked} {role} came{why}")
+            where = f"inputs[{self._request.number}]"
+            warn(f"{where}: the server returned only {len(samples.choices)} of {asked} {role}{why}")
         if not self.more and all(choice.kind not in ("text", "tool_calls") for choice in pool.usable):
             kinds = Counter(choice.kind for choice in samples.choices)
             counts = ", ".join(f"{count} of kind {kind!r}" for kind, count in kinds.items())
-            raise DataError(f"the server gave no text for {role}, only choices without: {counts}.")
+            raise DataError(f"the server returned no text for {role}, only choices without text: {counts}.")
 
 
 class ServerElector:
-    """Elects for requests by one server, many at once and in order.
+    """Elects for requests with one server, many at a time and in order.
 
-    `skip`: an input at which the server fails gets an error, and the others are asked all the same.
+    With `skip`, an input for which the server fails gets an error, and the run goes on.
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class ServerElector:
         self._ahead, self._skip = ahead, skip
 
     def __call__(self, requests: Iterable[Request]) -> ElectedBatches:
-        """The election of each request, or why there is none, in order; at most `ahead` are under way."""
+        """The election for each request, or its error, in order; at most `ahead` run at a time."""
         loop, under_way = asyncio.new_event_loop(), deque[asyncio.Task[Elected | DataError]]()
         try:
             loop.run_until_complete(self._client.__aenter__())
@@ -257,10 +258,10 @@ class ServerElector:
             loop.close()
 
     async def _room(self, under_way: Sequence[asyncio.Task[Any]]) -> bool:
-        """Wait until the server has room for another election (True), or the first is done (False).
+        """Wait until the server has room for another election (True) or the first one is done (False).
 
-        Elections begin no sooner than their calls can, so that the first ones are done first: their results
-        are written while the others wait.
+        An election starts only when its calls can, so that the first ones finish first and their results are
+        written while others wait.
         """
         room = asyncio.create_task(self._client.room())
         pending = {under_way[0], room} if len(under_way) < self._ahead else {under_way[0]}
@@ -298,8 +299,8 @@ class ServerElector:
 
 
 def _with_detail(error: UpstreamError) -> str:
-    """The message with the server's own words: whoever runs the command may read them."""
-    if error.status is None:  # no server answered
+    """The message with the server's own, which the user of the command may see."""
+    if error.status is None:  # there was no response
         return str(error)
     try:
         body = parse(error.detail.encode())

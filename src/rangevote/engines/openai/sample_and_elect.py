@@ -1,8 +1,7 @@
-"""Draw samples from a server or a panel of them and elect: the one loop of `generate --engine` and of the
-service.
+"""Draw samples from a server or a panel of servers and elect, for `generate --engine` and the service.
 
-`ServerElection` draws candidates and voters, in rounds or stages where that may save some, and elects; its
-users say what a failure means by overriding a few methods.
+`ServerElection` draws candidates and voters, in rounds or stages if that may save samples, and elects.
+Subclasses override a few methods that say what a failure means.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ from rangevote.similarity.json_leaves import read_json
 
 T = TypeVar("T")
 
-#: How many samples stand for election where they are drawn in rounds and every later one only votes.
+#: How many samples stand for election if they are drawn in rounds; later ones only vote.
 STANDING = 16
-#: Characters whose votes are counted in less time than it takes to wake a thread, and that are split quickly.
+#: Characters whose votes are counted faster than a thread is woken, and that are parsed fast enough.
 FEW, MANY = 16 * 2**10, 256 * 2**10
 
 
@@ -55,14 +54,14 @@ class Query:
     members: tuple[str, ...] = ("",)
 
     def size(self, stage: Sequence[str]) -> int:
-        """How many hypotheses these members are asked for."""
+        """How many hypotheses are requested from these members."""
         if self.beams:
             return self.n * len(stage)
         return sum(len(part) for name, part in parts(range(self.n), self.members).items() if name in stage)
 
 
 def needs_logprobs(settings: Settings) -> bool:
-    """Whether the log-probabilities of samples decide something; not every server gives them."""
+    """Whether the election needs log-probabilities; not every server reports them."""
     weighed = settings.weights in ("probability", *CONFIDENCE)
     return weighed or settings.rule in WITHOUT_VOTERS or settings.own_likelihood > 0
 
@@ -77,11 +76,11 @@ def is_json(text: str) -> bool:
 
 
 class NoBeams(DataError):
-    """A server answered with something else than beams, as those do that ignore fields they do not know."""
+    """A server did not return beams, for example since it ignores unknown fields."""
 
 
 def check_beams(choices: Sequence[ServerChoice], size: int) -> None:
-    """Raise unless these can be the beams of a search."""
+    """Raise an error if these cannot be the beams of a search."""
     beams = [(choice.text, choice.logprob) for choice in choices if choice.kind == "text"]
     unknown = any(logprob is None for _, logprob in beams)
     if unknown or len(set(beams)) < len(beams):
@@ -95,10 +94,10 @@ def check_beams(choices: Sequence[ServerChoice], size: int) -> None:
 class SamplePool:
     """The choices of one query over several rounds, with `size` characters in all.
 
-    `counts` says what became of them, `usable` are those that stand and vote. Without a limit of `longest`
-    tokens these are all texts and tool calls. With one, texts that are longer are left out, and those that
-    were cut off at the end are left out where most of the same panel member's were not. With `json` what is
-    not JSON is left out. Where no text is usable, all that is not JSON is, otherwise the refusals.
+    `counts` says what became of them; `usable` ones stand and vote. Without a limit of `longest` tokens these
+    are all texts and tool calls. With a limit, longer texts are left out, and texts that were cut off are
+    left out if most of the same member's were not. With `json`, texts that are not JSON are left out. If no
+    text is usable, those that are not JSON are used, and without these the refusals.
     """
 
     def __init__(self, longest: int | None = None, *, json: bool = False) -> None:
@@ -112,7 +111,7 @@ class SamplePool:
         self.ends: list[int] = []  # how many were usable after each round
 
     def add(self, samples: Samples, asked: int) -> None:
-        """Take in a round in which so many were asked for."""
+        """Add the samples of a round in which so many were requested."""
         self.usage += samples.usage
         self.size += samples.characters
         before = self.usable
@@ -127,7 +126,7 @@ class SamplePool:
             self.ends.append(len(self.usable))
 
     def fail(self, errors: Sequence[UpstreamError], asked: int, missing: int) -> None:
-        """Samples that did not come."""
+        """Count samples that are missing."""
         self.asked += asked
         self.failed += errors
         self.counts["failed"] += missing
@@ -173,8 +172,8 @@ class SamplePool:
 @dataclass(frozen=True)
 class ElectionOutcome:
     """One election. `counts` says what became of the samples, `saved` how many were not needed, `members` how
-    many were asked of each member of a panel, `certain` whether sampling stopped because the winner was
-    certain; `choices` are a server's own, one for each candidate; `seconds` is the time of counting votes."""
+    many were requested from each member of a panel, `certain` whether sampling stopped because the winner was
+    certain. `choices` has the server's choice for each candidate; `seconds` is the time of counting votes."""
 
     ballot: Ballot
     result: Result
@@ -190,7 +189,7 @@ class ElectionOutcome:
 
     @property
     def votes(self) -> int:
-        """How many voted; where nobody does, how many candidates there were."""
+        """How many voters there were; without voters, how many candidates."""
         return len(self.result.voters) or len(self.ballot.candidates)
 
     @property
@@ -202,19 +201,19 @@ class ElectionOutcome:
 
 
 class ServerElection:
-    """Queries to a server, or to those of a panel, and the election among what they answer.
+    """Queries to one server or to the members of a panel, and the election among their samples.
 
-    `candidates` is a query of their own, or how many of the samples, the first ones, stand for election
-    (None: all, or with a confidence 16 unless answers are compared). Without `voters` the candidates vote.
+    `candidates` is a query of its own, or how many samples (the first ones) stand for election; None: all,
+    or 16 with a `confidence` unless answers are compared. Without `voters` the candidates vote.
     With a `confidence`, samples are drawn in rounds until the winner is that certain, or certainly at most
-    `within` below the best. Only samples that are independent of who stands decide that: where answers are
-    compared (`exact`) all, else those after the ones that stand, or all while these are the same; so a winner
-    that is called certain is, with probability at most 1 - confidence, not the one that endless sampling
-    would elect. All samples vote in the final election.
+    `within` below the best. Only samples that do not depend on the candidates decide that: all if answers
+    are compared (`exact`), otherwise those after the candidates, or all while the candidates are equal. So a
+    winner that is called certain differs from the one that endless sampling would elect with probability at
+    most 1 - confidence. All samples vote in the final election.
 
-    With `escalate` the members of a panel are asked in their order, the next one only where those before it
-    do not agree. Each of these stages may be the last, so it has its part of the error that is allowed. A
-    member that fails is not asked again, and is left out if nothing came of it before.
+    With `escalate` the members of a panel are asked in order, the next one only if those before it do not
+    agree. Each stage may be the last, so the allowed error is divided among them. A member that fails is not
+    asked again, and is left out if it returned nothing before.
     """
 
     def __init__(
@@ -260,7 +259,7 @@ class ServerElection:
         return await self.run(self._outcome)
 
     async def _ask_stage(self, stage: Sequence[str]) -> bool:
-        """Candidates and voters of these members; whether the winner was certain before all were drawn."""
+        """Draw candidates and voters of these members; returns whether the winner is certain."""
         if isinstance(self.candidates, Query):
             searching = self.candidates.members if self.escalate is None else stage
             size = self.candidates.size(searching)
@@ -279,7 +278,7 @@ class ServerElection:
         return stop < size or (last_look and await self.run(self._decided))
 
     async def _ask(self, query: Query, pool: SamplePool, draws: range, stage: Sequence[str]) -> bool:
-        """Ask members for some of a query's hypotheses; False where none came but those before will do."""
+        """Request some of a query's hypotheses; False if none came but earlier ones suffice."""
         dealt = dict.fromkeys(stage, range(query.n)) if query.beams else parts(draws, stage)
         asked = {name: part for name, part in dealt.items() if part and name not in self.failing}
         answers = await asyncio.gather(*(self._ask_member(query, *each) for each in asked.items()))
@@ -297,7 +296,7 @@ class ServerElection:
                 self.failed(query, pool, failed[0])
             pool.fail(failed, len(draws), missing=len(draws))
             return False
-        # in the order of the draws: those of all members in turn
+        # in the order of the draws: one of each member in turn
         found = [choice for _, choice in sorted(choices, key=lambda numbered: numbered[0])]
         samples = Samples(found, usage, calls, failed)
         if samples.characters <= MANY:
@@ -310,7 +309,7 @@ class ServerElection:
     async def _ask_member(self, query: Query, name: str, draws: range) -> Samples | UpstreamError:
         if query is self.voters or self.voters is None:
             self.asked[name] += len(draws)
-        if len(query.members) > 1 and query.seed is not None:  # or equal models would say the same
+        if len(query.members) > 1 and query.seed is not None:  # otherwise equal models would draw the same
             query = replace(query, seed=derived_seed(query.seed, name))
         try:
             samples = await self.fetch(name, query, draws)
@@ -323,10 +322,10 @@ class ServerElection:
             check_beams(samples.choices, query.n)
         return samples
 
-    # What users of this class override.
+    # Subclasses override these.
 
     async def fetch(self, member: str, query: Query, draws: range) -> Samples:
-        """Some of a query's samples, or all its beams."""
+        """Request some of a query's samples, or all its beams."""
         client = self.clients[member]
         if query.beams:
             answer = await client.call(query.path, {**query.body, "n": query.n}, deadline=self.deadline)
@@ -335,22 +334,22 @@ class ServerElection:
         return await sample(client, query.path, query.body, len(draws), seed=seed, deadline=self.deadline)
 
     async def run(self, work: Callable[[], T]) -> T:
-        """The result of `work`, which may run in a thread where it is not `light`."""
+        """The result of `work`; a subclass may run it in a thread if it is not `light`."""
         return work()
 
     def left_out(self, member: str, error: UpstreamError) -> None:
-        """A member of a panel failed, and is not asked again."""
+        """Called when a member of a panel failed, which is not asked again."""
 
     def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
-        """Nothing came: raise unless the election can go on with what came before."""
+        """Called when there are no samples: raise, unless earlier samples suffice for the election."""
         if len(query.members) == 1 or not pool.usable:
             raise error
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
-        """Raise or warn where these samples, which are in the pool, will not do."""
+        """Called when samples were added to the pool: raise or warn if they do not suffice."""
 
     def check_votes(self) -> None:
-        """Raise where too few can vote."""
+        """Raise an error if too few samples can vote."""
 
     def vote(self, ballot: Ballot) -> Result:
         return elect_ballot(ballot, self.settings)
@@ -399,7 +398,7 @@ class ServerElection:
         return Ballot(list(compress(samples, standing)), samples)
 
     def _decided(self) -> bool:
-        """Whether the winner is certain, and the one whom all samples together elect."""
+        """Whether the winner is certain and all samples together elect the same."""
         if len(self.sampled.usable) < self.min_votes:
             return False
         began = perf_counter()
@@ -412,7 +411,7 @@ class ServerElection:
             self.seconds += perf_counter() - began
 
     def _certain(self) -> str | Sequence[int] | None:
-        """The winner, if those who vote without standing for election, or whose answers do, have decided."""
+        """The winner, if the samples that are independent of the candidates have decided; otherwise None."""
         assert self.confidence is not None
         samples, ends = self.sampled.hypotheses(), self.sampled.ends
         settings, standing = self.settings.replace(weights="count"), self._standing(samples)

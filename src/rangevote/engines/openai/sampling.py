@@ -1,4 +1,4 @@
-"""Samples of a server, of those too that do not understand `n`."""
+"""Draw samples from a server, also from servers that do not support `n`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rangevote.formats.choices import (
 )
 from rangevote.hypothesis import Hypothesis
 
-#: Statuses by which servers refuse a request that they do not understand, as one with `n`.
+#: Statuses of servers that do not support a parameter, such as `n`.
 NOT_UNDERSTOOD = frozenset({400, 422, 501})
-#: vLLM takes temperatures below this for 0.
+#: vLLM treats lower temperatures as 0.
 SMALLEST_TEMPERATURE = 1e-5
 
 
 class Samples(NamedTuple):
-    """The choices that came when `n` were asked for: there may be fewer, and `failed` says why.
+    """The choices that a server returned; if there are fewer than requested, `failed` says why.
 
-    `usage` and `calls` count all that was asked, whatever became of it.
+    `usage` and `calls` count all calls, whether they succeeded or not.
     """
 
     choices: list[ServerChoice]
@@ -39,7 +39,7 @@ class Samples(NamedTuple):
 
     @property
     def hypotheses(self) -> list[Hypothesis]:
-        """The choices that have text, to be voted on."""
+        """The choices that have text or tool calls, for an election."""
         return hypotheses_in(self.choices)
 
     @property
@@ -56,11 +56,11 @@ async def sample(
     seed: int | None = None,
     deadline: float | None = None,
 ) -> Samples:
-    """`n` choices: by one call where the server can, else by as many as it takes.
+    """Draw `n` choices in one call if the server can, otherwise in several.
 
-    How many one call gives is remembered for a while, for each model and for greedy requests apart, of which
-    some servers allow only one. Every choice has a seed of its own, from `seed` (else
-    that of the body) on: with one for all they would be clones. Raises where not one choice came.
+    How many one call returns is remembered for a while, for each model, and separately for greedy requests,
+    since some servers return only one for those. Every choice has its own seed, counting from `seed` or that
+    of the body: with the same seed they would be equal. Raises an error if no choice was returned.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise UsageError(f"n must be a whole number from 1, got {n!r}.")
@@ -72,8 +72,8 @@ async def sample(
 class SampleCollector:
     """Choices collected over several calls.
 
-    The seed of a call is `seed` plus the number of choices before it: servers with `n` number the seeds of
-    one call in the same way, so no two choices share one.
+    The seed of a call is `seed` plus the number of choices before it. Servers count the seeds of one call in
+    the same way, so no two choices have the same seed.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class SampleCollector:
         self._usage, self._calls, self._failed = Usage(), 0, list[UpstreamError]()
 
     async def collect(self, n: int) -> Samples:
-        """Ask for all at once where that may work, then for what is missing, all calls together."""
+        """Request all choices at once if that may work, then the missing ones in parallel."""
         most = self._client.most_choices(self._requests)
         if n > 1 and most is None:
             most = await self._probe(n)
@@ -94,7 +94,7 @@ class SampleCollector:
                 self._client.remember_most(self._requests, most)
         if missing := self._missing(n):
             await self._call_all(missing, most or 1)
-        if not self._failed and (missing := self._missing(n)):  # a call gave fewer than the one before it
+        if not self._failed and (missing := self._missing(n)):  # a call returned fewer than expected
             await self._call_all(missing, 1)
         choices = [choice for _, some in sorted(self._by_first.items()) for choice in some]
         if not choices:
@@ -102,18 +102,18 @@ class SampleCollector:
         return Samples(choices[:n], self._usage, self._calls, self._failed)
 
     def _missing(self, n: int) -> list[int]:
-        """The numbers of the choices that are not there, which are those of their seeds."""
+        """The numbers of the missing choices, which are the offsets of their seeds."""
         there = {first + i for first, choices in self._by_first.items() for i in range(len(choices))}
         return [number for number in range(n) if number not in there]
 
     async def _probe(self, n: int) -> int:
-        """How many of `n` choices the server gives in one call."""
+        """Find out how many of `n` choices the server returns in one call."""
         try:
             return await self._call(0, n)
         except UpstreamError as error:
             if error.status not in NOT_UNDERSTOOD:
                 raise
-        await self._call(0, 1)  # where this fails too, `n` was not the reason
+        await self._call(0, 1)  # if this fails too, `n` was not the reason
         size = (n + 1) // 2
         while size > 1:
             try:
@@ -126,7 +126,7 @@ class SampleCollector:
         return size
 
     async def _call_all(self, numbers: Sequence[int], size: int) -> None:
-        """Calls for the choices of these numbers, `size` a call; the errors of those that fail are kept."""
+        """Request the choices with these numbers, `size` per call; errors are collected."""
 
         async def call(some: Sequence[int]) -> None:
             try:
@@ -139,7 +139,7 @@ class SampleCollector:
                 calls.start_soon(call, numbers[i : i + size])
 
     async def _call(self, number: int, size: int) -> int:
-        """One call; returns how many choices it gave."""
+        """Make one call; returns the number of choices."""
         body = dict(self._body)
         if size > 1:
             body["n"] = size
@@ -155,7 +155,7 @@ class SampleCollector:
 
 
 def is_greedy(body: Mapping[str, Any]) -> bool:
-    """Whether all samples of a request would be the same; servers take the smallest temperatures for 0."""
+    """Whether all samples of a request would be equal; servers treat very small temperatures as 0."""
     temperature = body.get("temperature")
     return isinstance(temperature, (int, float)) and temperature < SMALLEST_TEMPERATURE
 
@@ -166,9 +166,9 @@ def answered(answer: Mapping[str, Any]) -> list[ServerChoice]:
         choices = choices_of(answer)
         detail = "the list of choices is empty"
     except DataError as error:
-        given = answer.get("error")  # some gateways answer so, with status 200
+        given = answer.get("error")  # some gateways send errors with status 200
         choices, detail = [], str(error) if given is None else error_text(given)
     if not choices:
-        message = "the server's answer is not one to a completion request."
+        message = "the server's response is not a completion."
         raise UpstreamError(message, kind="shape", status=200, detail=detail)
     return choices

@@ -1,7 +1,7 @@
-"""The door for `model.generate(..., custom_generate=FOLDER, trust_remote_code=True)`.
+"""The entry for `model.generate(..., custom_generate=FOLDER, trust_remote_code=True)`.
 
-Transformers prepares nothing for a method from a folder, so this calls `generate` again, with ours as a
-function. Unlike a function, a method from a folder is given the `tokenizer`: with one, texts vote.
+Transformers prepares nothing for a method from a folder, so this calls `generate` again with our function.
+Unlike a function, a method from a folder receives the `tokenizer`: with one, texts vote.
 """
 
 from typing import Any
@@ -10,6 +10,6 @@ from rangevote.generation.custom_generate import custom_generate
 
 
 def generate(model: Any, tokenizer: Any = None, **arguments: Any) -> Any:
-    """As `model.generate`, by election."""
+    """Call `model.generate` with an election as its decoding method."""
     method = custom_generate.with_options(tokenizer=tokenizer)
     return model.generate(**arguments, custom_generate=method)
