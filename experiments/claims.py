@@ -102,7 +102,7 @@ def above(methods: Sequence[str], than: str, metric: str = "", *, least: int = 2
         held = sum(sign * apart > 0 for *_, apart in pairs)
         method, k, worst = min(pairs, key=lambda pair: sign * pair[2])
         extreme = f"{worst:+.2f} ({label_of(method, found.experiment)}, k = {k})"
-        return Verdict(held == len(pairs), f"{held} of {len(pairs)} cases; least so: {extreme}")
+        return Verdict(held == len(pairs), f"{held} of {len(pairs)} cases; weakest: {extreme}")
 
     return ask
 

@@ -84,10 +84,10 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"Beams of a small captioner on {data['images']:,} test images of Flickr8k (`nbest/flickr8k_test`), "
         "one model: elected by n-grams, by the universal sentence encoder and by both, at several "
-        "temperatures of the votes. An encoder flatters what it elected itself, so another one, which had no "
+        "temperatures of the votes. An encoder favours what it elected itself, so another one, which had no "
         f"vote, judges too. Differences are to the default ({DEFAULT}), with 95 % intervals and p by paired "
-        "bootstrap. The mixture's weights were looked at on these lists before, which flatters it; nothing "
-        "else was chosen here (`make reproduce NAME=meaning`)."
+        "bootstrap. The mixture's weights had been chosen on these lists, which favours it; nothing else was "
+        "chosen here (`make reproduce NAME=meaning`)."
     )
     for k, by_method in data["lists"].items():
         rows = [

@@ -25,15 +25,23 @@ from rangevote.text import write_atomically
 PAGE, TABLE_PAGE, FIGURES = "RESULTS.md", "TABLES.md", "figures"
 _HEAD = """# Results of the paper's experiments
 
-Made from `results/*.json` by `python experiments/run.py --render`; a test compares the two, so change the
-numbers by running the experiments. Where there are several seeds a number is their mean, and what stands
-behind ± is the standard deviation over seeds. In bold: the best of a column (of lengths: the nearest to the
-references). Baselines choose the most likely output, by some account; voting elects it.
+Made from `results/*.json` by `python experiments/run.py --render`. A test compares the two, so do not edit
+this page; run the experiments. With several seeds, a number is the mean over seeds, followed by ± and the
+standard deviation. The best number of a column is bold (for lengths, the one nearest to the references).
+Baselines choose an output by its probability; voting elects one.
+
+**When the records were made.** Elections of stored lists (panels, samples, agreement with people, samples of
+an LLM, own likelihood, copies) were run on 2026-11-18 with the default unit `words` and with rounded scores.
+The chapters on captions and translation (local, opus, again) were recorded on 2026-11-17 and in the night
+after it: training and searching took hours, and the lists are not stored, so they were not run again. Their
+votes count n-grams of words cut at white space (`space`), and their scores were not rounded. [On stored
+lists](../docs/reference/similarities.md#units), `blend` elects the same captions by both units, and
+translations whose quality differs within chance.
 """
 _TABLES_HEAD = """# All tables of the paper's experiments
 
-Made with [RESULTS.md](RESULTS.md), which says what was found. Here are the numbers of every method, k and
-system, the settings and the durations. Stars: \\* p < 0.05, \\*\\* p < 0.01, \\*\\*\\* p < 0.001.
+[RESULTS.md](RESULTS.md) says what was found. This page has the numbers of every method, k and system, the
+settings and the durations. Stars: \\* p < 0.05, \\*\\* p < 0.01, \\*\\*\\* p < 0.001.
 """
 _NOTHING = """
 No run has been recorded yet. `make reproduce NAME=captions` and `make reproduce NAME=translation` make them.
@@ -89,8 +97,8 @@ def _findings(found: Findings, folder: Path) -> Iterator[str]:
     report = found.settings["report"]
     yield (
         f"Paired bootstrap ({report['resamples']:,} resamples, two-tailed) of "
-        f"{escape_markdown(report['metric'])}, over all seeds with the same sentences drawn for each. Which "
-        "measure and k are the best is seen on the test set, as in the paper, so p-values of a best are a "
+        f"{escape_markdown(report['metric'])}, over all seeds with the same sentences drawn for each. The "
+        "best measure and k are chosen on the test set, as in the paper, so the p-values of a best one are a "
         "little too small. "
         "\\* p < 0.05, \\*\\* p < 0.01, \\*\\*\\* p < 0.001."
     )
@@ -179,7 +187,7 @@ def settings_lines(found: Findings) -> str:
     """Lists and tables, as Markdown."""
     settings, run = found.settings, found.data["run"]
     vote, report = settings["vote"], settings["report"]
-    other = f", once more on {vote['other_words']}" if vote["other_words"] else ""
+    other = f", and again of {vote['other_words']}" if vote["other_words"] else ""
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version)
     lines = [
         f"- settings: `{found.experiment}-{found.data['scale']}.toml`; seeds {_list(found.data['seeds'])}; "
@@ -189,9 +197,9 @@ def settings_lines(found: Findings) -> str:
             for name in found.systems
         ),
         *(f"- search `{name}`: `{template}`" for name, template in settings["searches"].items()),
-        f"- votes count n-grams of the unit `{vote['words']}`{other}; lengths and diversity those of "
+        f"- votes count n-grams of the unit `{vote['words']}`{other}; lengths and diversity count units of "
         f"{report['words']}",
-        f"- at most {settings['search']['max_new_tokens']} tokens an output; cut ones keep `finished: false`",
+        f"- at most {settings['search']['max_new_tokens']} tokens per output; cut ones are `finished: false`",
         *(f"- {escape_markdown(line)}" for line in _signatures(found)),
         f"- versions: {versions}",
     ]
@@ -235,9 +243,7 @@ def _durations(found: Findings) -> Table:
         rows.append(TableRow(name, [Cell(text) for text in (*texts, duration(sum(by_kind.values())))]))
     columns = [Column(kind) for kind in (*kinds, "all steps")]
     threads, cores = found.settings["threads"], found.data["run"]["machine"]["cores"]
-    notes = [
-        f"Sums over steps of {threads} thread{'s' if threads > 1 else ''} each; {cores} cores were there."
-    ]
+    notes = [f"Sums over steps of {threads} thread{'s' if threads > 1 else ''} each, on {cores} cores."]
     return Table(columns, rows, "", "Durations", notes)
 
 
@@ -253,7 +259,7 @@ DRAWN = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure of an experiment, and what is told of it."""
+    """A figure of an experiment, and its caption."""
 
     panels: Sequence[Panel]
     x_label: str
@@ -267,12 +273,12 @@ def pictures(found: Findings) -> dict[str, Picture]:
         f"{name}-beam-size": Picture(
             against_k(found),
             "beam size k",
-            "Against the beam size; baselines dashed, voting solid, references black",
+            "By beam size; baselines dashed, voting solid, references black",
         ),
         f"{name}-voters": Picture(
             against_voters(found),
             "number of voters",
-            "Against the number of voters for fixed candidates (figure 3)",
+            "By the number of voters for fixed candidates (figure 3)",
         ),
     }
     return {name: picture for name, picture in every.items() if picture.panels}

@@ -42,10 +42,10 @@ def choice(found: Found) -> Iterator[str]:
     yield "### Which settings the panels vote with"
     beam = found["beam"]
     yield (
-        f"{found['looked_at']} settings were looked at, on the two sets of these tables alone: similarities"
-        " on WMT23 English-German, OPUS-MT's beam (k) and the temperature of its votes (T) on the first "
-        "400 sentences of newstest2014. The first of a table is the default, which stays unless the "
-        "setting with the highest BLEU + chrF is above it by both, each with p < 0.05. Taken: "
+        f"{found['looked_at']} settings were tried, only on the two sets of these tables: similarities on "
+        "WMT23 English-German; OPUS-MT's beam (k) and the temperature of its votes (T) on the first "
+        "400 sentences of newstest2014. The first row of settings is the default. It is kept unless the "
+        "setting with the highest BLEU + chrF is above it by both, each with p < 0.05. Chosen: "
         f"`{found['similarity']}`, k = {beam['k']}, T = {beam['temperature']:g}."
     )
     for name in ("wmt23-en-de", "newstest2014, lines 1 to 400"):
@@ -98,14 +98,15 @@ def translators(found: Found) -> Iterator[str]:
     """By references."""
     yield "### Translators, by references"
     yield (
-        "One output of each member (of OPUS-MT its beam), all stand for election, equal shares. BLEU and "
-        "chrF are sacreBLEU's, by the first reference (13a); Japanese has chrF alone, since its tokeniser,"
-        " MeCab, is not installed here. Order of newstest2014's reference: restored by alignment. Open "
-        "LLMs: general language models whose weights are published (Aya23, CommandR-plus, Llama3-70B; for "
-        "German also Phi-3-Medium). Online systems: ONLINE-A, B, G and W. Without near copies: in "
-        "alphabetical order a member is left out if it wrote the same text as one that is kept in more "
-        "than a quarter of the ballots (en-ca opusmt; en-id microsoft; WMT24 TranssionMT, for German also "
-        "CycleL2). The best member is the best by these very scores, which nobody knows before."
+        "Each member has one output (OPUS-MT its beam); all outputs stand for election; shares are equal. "
+        "BLEU and chrF are sacreBLEU's, with the first reference (13a). Japanese has only chrF, because its "
+        "tokeniser, MeCab, was not installed. The order of newstest2014's references was restored by "
+        "alignment. Open LLMs are general language models whose weights are published (Aya23, CommandR-plus, "
+        'Llama3-70B; for German also Phi-3-Medium). Online systems are ONLINE-A, B, G and W. "Without near '
+        'copies" goes through the members in alphabetical order and leaves one out if it wrote the same '
+        "text as a member that is kept in more than a quarter of the ballots (en-ca opusmt; en-id microsoft; "
+        "WMT24 TranssionMT, for German also CycleL2). The best member is the best by these scores, which "
+        "nobody knows beforehand."
     )
     for metric, label in SHOWN.items():
         panels = {
@@ -135,10 +136,10 @@ def people(found: Found) -> Iterator[str]:
     yield (
         "TED talks by expert MQM (0 is perfect), SummEval by expert ratings from 1 to 5, WMT24 "
         "English-Czech by human ESA from 0 to 100 on the segments and members that have it. Higher is "
-        "better. A text, elected or a member's own, is judged by the mean over all members that wrote it: "
-        "raters are noisy, and a third of equal TED texts have different MQM. Of the online systems only "
-        "one was rated. Without near copies (TED): without metricsystem3, metricsystem4, UEdin, "
-        "VolcTrans-AT and VolcTrans-GLAT, by the rule above."
+        "better. The judgement of a text is the mean over all members that wrote it, since raters are "
+        "noisy: a third of equal TED texts have different MQM. Only one of the online systems was rated. "
+        "By the rule above, TED without near copies is without metricsystem3, metricsystem4, UEdin, "
+        "VolcTrans-AT and VolcTrans-GLAT."
     )
     yield standing(found, "judged by")
 
@@ -147,12 +148,12 @@ def answers(found: Found) -> Iterator[str]:
     """GSM8K."""
     yield "### Answers: GSM8K"
     yield (
-        "Per cent of questions with the right answer; no output is a wrong one. Panels below 90, 80 and 70 % "
-        "are of the members that are right less often than that on the first half of the 659 questions, "
-        "which is all that was chosen there. Shares by agreement (`shares='agreement'`) are found without "
-        "labels on the very questions that they vote on. The best of the first half is the member that one "
-        "would take who has the labels of those 329 questions. The second half is the report; the first half "
-        "and both are shown for completeness."
+        "Per cent of questions that are answered right; no answer counts as wrong. The panels below 90, "
+        "80 and 70 % have the members that are right less often than that on the first half of the 659 "
+        "questions; nothing else was chosen there. Shares by agreement (`shares='agreement'`) are found "
+        'without labels, on the same questions on which the members vote. "Best of the first half" is the '
+        "member that you would choose with the labels of those 329 questions. The second half is the result; "
+        "the first half and both halves are shown for completeness."
     )
     for half, by_panel in found.items():
         rows = []
@@ -174,10 +175,10 @@ def judge(found: Found) -> Iterator[str]:
     """AlpacaEval."""
     yield "### Open questions: AlpacaEval by a stored judge"
     yield (
-        "Per cent of wins over gpt4_1106_preview by the stored judge, which likes length. Length control: "
-        "in each ballot the elected text is compared with that other text of the panel whose length in "
-        "characters is nearest to its own (of two equally near the first). The second panel is without the"
-        " two FuseChat models, which are a generation younger than the others and known to be far ahead."
+        "Per cent of wins over gpt4_1106_preview by the stored judge, which prefers long answers. To control "
+        "for length, the elected text of each ballot is compared with the other text of the panel whose "
+        "length in characters is nearest (the first of two equally near). The second panel leaves out the "
+        "two FuseChat models, which are a generation younger than the others and known to be far ahead."
     )
     for panel, one in found.items():
         rows = []

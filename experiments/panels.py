@@ -1,13 +1,13 @@
-"""Panels: several systems vote over all their outputs; references, people, a stored judge or the right answer
-say how good the elected ones are, beside the mean and the best member.
+"""Panels: several systems vote over all their outputs. References, people, a stored judge or the right answer
+say how good the elected outputs are, compared with the mean and the best member.
 
-Which similarity votes is looked at on WMT23 English-German, which beams on the first 400 sentences of
-newstest2014, which members are weak on the first half of the GSM8K questions. All else that is to be known of
-a panel stands in this file, and was committed, before its outputs were judged: each is judged once.
+The similarity is chosen on WMT23 English-German, the beams on the first 400 sentences of newstest2014, and
+the weak members on the first half of the GSM8K questions. Everything else about a panel is in this file and
+was committed before its outputs were judged. Each panel is judged once.
 
-A text is judged by the mean over all members that wrote it, since people judge equal texts differently. Every
-member votes with an equal share. Differences have 95 % intervals and p by paired bootstrap. "Best member" is
-the best by these very judgements: nobody knows it before.
+The judgement of a text is the mean over all members that wrote it, since people judge equal texts
+differently. Every member votes with an equal share. Differences have 95 % intervals and p by paired
+bootstrap. The "best member" is the best by these judgements, so nobody knows it beforehand.
 
     make reproduce NAME=panels     # writes results/panels-*.json (parts that are there stay) and RESULTS.md
 """
@@ -501,9 +501,9 @@ def ensemble(folders: Folders, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Not run: an ensemble multiplies the probabilities of models at every step, so it needs the models."""
     return {
         "run": False,
-        "reason": "the three Multi30k models of `translation-local` were not kept (only the numbers of their "
-        "lists are recorded), and an ensemble by probabilities needs the models themselves; training them "
-        "again takes three times 30 minutes of one core",
+        "reason": "the three Multi30k models of `translation-local` were not kept, only the numbers of their "
+        "lists, and an ensemble by probabilities needs the models. Training them again takes three times "
+        "30 minutes of one core",
     }
 
 

@@ -53,8 +53,8 @@ def above_all_baselines(every: Sequence[Findings]) -> Table:
             if any(cell.value for cell in cells):
                 rows.append(TableRow(f"{found.settings['title']}, k = {k}", cells, found.experiment))
     notes = [
-        "Difference to the best baseline of the same k (of those that the experiment has), its 95 % interval "
-        "and p by paired bootstrap; over all seeds where there are several."
+        "Difference to the best baseline at the same k (of those that the experiment has), with its 95 % "
+        "interval and p by paired bootstrap, over all seeds if there are several."
     ]
     columns = [Column(BEYOND[name]) for name in FIXED]
     return Table(columns, rows, "task", notes=notes)
@@ -66,7 +66,7 @@ def judgement_section(data: Mapping[str, Any]) -> Iterator[str]:
     yield (
         f"Kendall's tau-c between a measure and {data['judgements']:,} judgements by experts of "
         f"{data['pairs']:,} captions of {data['images']:,} Flickr8k images, with 95 % intervals over images "
-        "drawn again (`make reproduce NAME=judgement`)."
+        "resampled (`make reproduce NAME=judgement`)."
     )
     yield table_of_judgements(data)
 
@@ -77,8 +77,8 @@ def llm_section(data: Mapping[str, Any]) -> Iterator[str]:
     yield "## Samples of an LLM"
     yield (
         f"Game of 24, {game['tasks']} puzzles with 100 samples of GPT-4 each: per cent right, with 95 % "
-        f"intervals over puzzles. The mean sample: {_mean(game['sample'])}; right at least once in 100: "
-        f"{_mean(game['any'])}."
+        f"intervals over puzzles. One sample is right in {_mean(game['sample'])} %, at least one of 100 in "
+        f"{_mean(game['any'])} %."
     )
     numbers = list(next(iter(game["elected"].values())))
     rows = [
@@ -88,7 +88,7 @@ def llm_section(data: Mapping[str, Any]) -> Iterator[str]:
     yield to_markdown(Table([Column(f"n = {n}") for n in numbers], rows, "elected by"))
     yield (
         f"Writing, {writing['tasks']} tasks with 10 samples each: the given score (1 to 10) of the elected "
-        f"text. The mean sample: {_mean(writing['mean'])}; the best: {_mean(writing['best'])}; the longest: "
+        f"text. The mean sample has {_mean(writing['mean'])}, the best {_mean(writing['best'])}, the longest "
         f"{_mean(writing['longest'])}."
     )
     rows = [TableRow(name, [Cell(_mean(one))]) for name, one in writing["elected"].items()]
