@@ -77,16 +77,16 @@ def escape_controls(text: str, keep: str = "") -> str:
     )
 
 
-def differences(text: str, other: str, most: int = 1000) -> Iterator[tuple[str, bool]]:
+def differences(text: str, other: str) -> Iterator[tuple[str, bool]]:
     """The text in pieces, and whether each is a run of words that the other text does not have there.
 
-    Texts of more than `most` words are one piece.
+    Texts of more than 1,000 words are one piece.
 
     >>> list(differences("a tall man", "a man"))
     [('a', False), (' ', False), ('tall', True), (' man', False)]
     """
     pieces, others = (re.findall(r"\s*(?:\w+|[^\w\s])|\s+", one) for one in (text, other))
-    if max(len(pieces), len(others)) > most:
+    if max(len(pieces), len(others)) > 1000:
         yield text, False
         return
     words, compared = ([piece.strip() for piece in some] for some in (pieces, others))

@@ -302,15 +302,11 @@ def _report_weighting(weighting: str, weights: Array, voters: Hypotheses) -> Non
                 f"some {voters.role} repeat others and count once, by their probability; if they are "
                 f"samples, use weights='count'."
             )
-    elif weighting == "count" and not voters.sampled and _some_known(voters.logprobs):
+    elif weighting == "count" and not voters.sampled and any(x is not None for x in voters.numbers or ()):
         warn(
             f"the log-probability of some {voters.role} is not known, so all of them count the same; "
             f"give it, or, if they are samples, use weights='count'."
         )
-
-
-def _some_known(logprobs: Array | None) -> bool:
-    return logprobs is not None and not np.isnan(logprobs).all()
 
 
 def conclude(contest: Contest, weighting: str, settings: Settings) -> Result:

@@ -212,7 +212,9 @@ def _elected(result: Result, likely: int | None) -> list[str]:
     if passage is None:
         share = float(result.weights[result.leader]) if result.voters is result.candidates else 0.0
         return [f"No other output shares a passage with it; it won by its own {_percent(share)} of the vote."]
-    sentence = [f"Elected because {_saying(passage, result)} ", Quote(passage.text)]
+    also = f"also {'says' if passage.voters == 1 else 'say'}"
+    others = f"{_of(passage.voters, result)} ({_percent(passage.share)} of the vote)"
+    sentence = [f"Elected because {others} {also} ", Quote(passage.text)]
     if likely is None or result.candidates.content(likely) == result.candidates.content(result.leader):
         return [*sentence, "."]
     beside = _words(result.candidates, likely, said.joint)[1]
@@ -304,11 +306,6 @@ def _least(result: Result) -> int | None:
         return None
     measures = [part for _, part in result.similarity.parts() if part.orders]
     return min((1 if part.tokenize == "chars" else min(part.orders) for part in measures), default=None)
-
-
-def _saying(passage: Passage, result: Result) -> str:
-    verb = "says" if passage.voters == 1 else "say"
-    return f"{_of(passage.voters, result)} ({_percent(passage.share)} of the vote) also {verb}"
 
 
 def _of(number: int, result: Result) -> str:

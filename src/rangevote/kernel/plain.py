@@ -205,10 +205,6 @@ class Index:
     def _electorate(self, self_voting: bool) -> list[list[dict[Item, None]]]:
         return self._candidates if self_voting else self._added
 
-    def candidate_items(self, order: int, candidate: int) -> dict[Item, None]:
-        """The items of one candidate, in the order of its text."""
-        return self._candidates[order][candidate]
-
     def votes(
         self, order: int, weights: Sequence[float], a: float, self_voting: bool
     ) -> tuple[dict[Item, int], int]:

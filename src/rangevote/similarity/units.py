@@ -88,13 +88,9 @@ class Reader:
         """An n-gram as a person reads it."""
         if self._call is not None and self.unit == "ids":
             names = list(self._ids)
-            return " ".join(_spelt(names[token]) for token in gram)
+            tokens = (names[token] for token in gram)  # a leaf of JSON is shown as `path: value`
+            return " ".join(": ".join(t) if isinstance(t, tuple) else str(t) for t in tokens)
         return ("" if self.unit == "chars" else " ").join(map(str, gram))
-
-
-def _spelt(token: Any) -> str:
-    """A leaf of JSON as `path: value`."""
-    return ": ".join(token) if isinstance(token, tuple) else str(token)
 
 
 def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
