@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rangevote.evaluation.evaluate import Comparison
     from rangevote.evaluation.plot import CurvePoint
     from rangevote.hypothesis import Ballot
-    from rangevote.tuning.tune import BestMember
+    from rangevote.tuning.choice import BestMember
 
 #: What is measured unless the user says otherwise.
 COLUMNS = ("bleu", "chrf", "length", "distinct_bigrams", "empty")
@@ -194,7 +194,7 @@ def best_member(
     """The member that does best by the first metric that has references, compared with the panel; None where
     there are no members or no references. Its p allows for their number."""
     from rangevote.evaluation.significance import Interval
-    from rangevote.tuning.tune import BestMember
+    from rangevote.tuning.choice import BestMember
 
     judged = [name for name, one in comparison.metrics.items() if "references" in one.needs]
     if not members or not judged:

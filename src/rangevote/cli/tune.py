@@ -140,7 +140,7 @@ def tune(
     from rangevote.evaluation.plot import plot_curves
     from rangevote.evaluation.risk_coverage import risk_panel, risk_table
     from rangevote.evaluation.tables import render
-    from rangevote.tuning.tune import choice_table, surface_table
+    from rangevote.tuning.choice import choice_table, surface_table
     from rangevote.tuning.tune import tune as tune_settings
 
     for similarity in grid["similarities"]:  # refuses what cannot have these shares
@@ -196,7 +196,7 @@ def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any], table: str)
     from rangevote.election.settings import Settings
     from rangevote.evaluation.panel_report import agreement_of
     from rangevote.evaluation.tables import render
-    from rangevote.tuning.tune import agreement_facts, agreement_profile
+    from rangevote.tuning.choice import agreement_facts, agreement_profile
 
     if len(grid["similarities"]) > 1 or len(grid["weights"] or ()) > 1:
         raise UsageError(

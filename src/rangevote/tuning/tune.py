@@ -19,30 +19,26 @@ down.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Literal
 
-import msgspec
 import numpy as np
 
-from rangevote import __version__
-from rangevote.election.agreement import Agreement, agreement_shares
+from rangevote.election.agreement import agreement_shares
 from rangevote.election.panel import AGREEMENT, Shares
-from rangevote.election.settings import Settings, write_tables
+from rangevote.election.settings import Settings
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits, as_entries, placed
 from rangevote.evaluation.metrics import LEARNED, METRICS, Metric, get_metric
-from rangevote.evaluation.risk_coverage import RiskCurve, check_risk, risk_curve
+from rangevote.evaluation.risk_coverage import check_risk, risk_curve
 from rangevote.evaluation.significance import SEED, Indices, Interval, best_of_many, draws, interval
-from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
 from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot
 from rangevote.parallel import map_in_order
 from rangevote.similarity import get_similarity
-from rangevote.similarity.base import number_text
-from rangevote.similarity.units import DEFAULT_UNIT
+from rangevote.tuning.choice import LEVEL, BestMember, OptionGain, Tried, Tuning, Unseen, agreement_facts
 from rangevote.tuning.grid import (
     BASELINES,
     DEFAULT,
@@ -56,188 +52,8 @@ from rangevote.tuning.grid import (
     grid,
 )
 
-COMMENT = "Options of an election, chosen by `rangevote tune`.\nUse: rangevote vote --profile FILE"
 #: Enough for intervals to a tenth of their width.
 RESAMPLES = 1_000
-#: A gain with a smaller p-value is more than chance.
-LEVEL = 0.05
-
-
-@dataclass(frozen=True)
-class Tried:
-    """A setting, its score, and its gain over the default, with 95 % intervals.
-
-    `p` is the probability that the best of all settings gains as much if none is better than the default.
-    """
-
-    name: str
-    setting: Setting
-    score: float
-    interval: Interval
-    gain: float
-    gain_interval: Interval
-    p: float
-
-
-@dataclass(frozen=True)
-class Unseen:
-    """What choosing brings on ballots left out of the choice: the mean gain, and how often it is a gain."""
-
-    gain: float
-    share: float
-
-
-@dataclass(frozen=True)
-class OptionGain:
-    """The best setting with one value of an option, compared with the best setting with the first: `weights`,
-    or `scores`, where the first is none.
-
-    `p` allows for the choice among the settings with this value.
-    """
-
-    option: str
-    value: str
-    against: str
-    gain: float
-    interval: Interval
-    p: float
-
-    def __str__(self) -> str:
-        verdict = "helps beyond chance" if self.p < LEVEL else "no gain beyond chance"
-        return (
-            f"{self.option} {self.value}: {self.gain:+.2f} over {self.against}, 95 % interval "
-            f"{self.interval.low:+.2f} to {self.interval.high:+.2f}, p = {self.p:.4f}: {verdict}."
-        )
-
-
-@dataclass(frozen=True)
-class BestMember:
-    """The member of a panel whose own outputs score best, compared with the chosen setting.
-
-    A member's own output is the winner among its candidates. `p` allows for the choice among the members.
-    """
-
-    name: str
-    score: float
-    gain: float
-    interval: Interval
-    p: float
-
-    @property
-    def above(self) -> bool:
-        """Whether the panel is below its best member."""
-        return self.gain > 0
-
-    def __str__(self) -> str:
-        gain, ends = abs(self.gain), f"{self.interval.low:+.2f} to {self.interval.high:+.2f}"
-        if not self.above:
-            return f"The panel is {gain:.2f} above its best member, {self.name} ({self.score:.2f})."
-        sure = "beyond chance" if self.p < LEVEL else "within chance"
-        return (
-            f"The panel is {gain:.2f} below its best member, {self.name} ({self.score:.2f}; 95 % interval of "
-            f"the gain {ends}, p = {self.p:.2g}: {sure}). Use {self.name} alone, or leave out the members "
-            f"that do worst."
-        )
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """What was tried and what was chosen.
-
-    `tried` are all settings of the grid in its order, `best` is the one with the highest score. `default`
-    is an election without options (for answers: the first similarity), `baselines` are the rules without
-    voters, if log-probabilities are known. `chosen` is the best setting that beats the default beyond
-    chance, otherwise the default. `shared` are options of all elections, `gains` compares weights if
-    several were tried and scores with none, and `curve` has the risk of the chosen setting at every
-    threshold, if `max_risk` was given. For a panel, `members` has the scores of each member's own outputs,
-    `best_member` compares the best of them with the choice, and `found` is the `Agreement` behind the shares.
-    """
-
-    chosen: Tried
-    best: Tried
-    default: Tried
-    tried: tuple[Tried, ...]
-    baselines: tuple[Tried, ...]
-    unseen: Unseen | None
-    metric: str
-    signature: str
-    ballots: int
-    resamples: int
-    seed: int
-    shared: dict[str, Any]
-    gains: tuple[OptionGain, ...] = ()
-    curve: RiskCurve | None = None
-    members: tuple[Tried, ...] = ()
-    best_member: BestMember | None = None
-    found: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """For `elect(ballot, **tuning.options)`."""
-        options = {**self.chosen.setting.options, **{k: v for k, v in self.shared.items() if v}}
-        if self.curve is not None and self.curve.chosen is not None:
-            options[self.curve.option] = self.curve.chosen.threshold
-        return options
-
-    @property
-    def kept_default(self) -> bool:
-        """Whether the default is chosen although another setting scores at least as high on these ballots."""
-        other = self.best.setting != self.default.setting and self.best.gain >= 0
-        return self.chosen is self.default and other
-
-    def warnings(self) -> list[str]:
-        """Why tuning did not bring what was asked for."""
-        warnings = []
-        if self.chosen is self.default and self.best.gain < 0:
-            warnings.append(
-                f"no setting scores as high as the default {self.default.name}, so the default is chosen. "
-                f"The best of {len(self.tried)}, {self.best.name}, is {-self.best.gain:.2f} {self.metric} "
-                f"below it. Try other settings."
-            )
-        elif self.kept_default:
-            unseen = "" if self.unseen is None else f" and {self.unseen.gain:+.2f} on ballots left out"
-            warnings.append(
-                f"no setting beats the default {self.default.name} beyond chance, so the default is chosen. "
-                f"The best of {len(self.tried)}, {self.best.name}, gains {self.best.gain:+.2f} "
-                f"{self.metric} on these ballots (p = {self.best.p:.2g}){unseen}. Use more ballots, or try "
-                f"fewer settings."
-            )
-        if self.curve is not None and self.curve.max_risk is not None and self.curve.chosen is None:
-            warnings.append(f"no threshold is chosen, so every ballot is answered: {self.curve.note()}")
-        if self.best_member is not None and self.best_member.above:
-            warnings.append(str(self.best_member))
-        return warnings
-
-    def profile(self) -> str:
-        """TOML for `rangevote vote --profile`."""
-        tuned = {
-            "metric": self.metric,
-            "signature": self.signature,
-            "score": round(self.chosen.score, 4),
-            "interval": [round(end, 4) for end in self.chosen.interval],
-            "over_default": round(self.chosen.gain, 4),
-            "best": self.best.name,
-            "p": round(self.best.p, 6),
-            "gain_unseen": None if self.unseen is None else round(self.unseen.gain, 4),
-            "within_noise": self.kept_default,
-            "max_risk": None if self.curve is None else self.curve.max_risk,
-            "best_member": self.best_member and self.best_member.name,
-            "best_member_gain": self.best_member and round(self.best_member.gain, 4),
-            "below_best_member": self.best_member and self.best_member.above,
-            **self.found,
-            "ballots": self.ballots,
-            "settings": len(self.tried),
-            "resamples": self.resamples,
-            "seed": self.seed,
-            "rangevote": __version__,
-        }
-        advice = f"\n{self.best_member}" if self.best_member is not None and self.best_member.above else ""
-        return write_tables({"election": self.options, "tuned": tuned}, f"{COMMENT}{advice}")
-
-    def as_data(self) -> dict[str, Any]:
-        """All of it for JSON."""
-        data: dict[str, Any] = msgspec.to_builtins(self)
-        return {**data, "options": self.options, "warnings": self.warnings()}
 
 
 def tune(
@@ -316,18 +132,7 @@ def tune(
         shares = found.shares
     equal = () if shares is None else (replace(default, equal=True),)
     settings = [*choices, default, *BASELINES, *equal]
-    elections = GridElections(settings, normalize, merge, shares)
-
-    def elect(entry: Entry) -> tuple[Entry, list[tuple[int, float]], dict[str, int]]:
-        ballot = entry.get()
-        with placed(entry.where):
-            results, own = elections.winners(ballot), elections.own(ballot, default)
-        return entry, results, own
-
-    winners = Winners()
-    for entry, results, own in map_in_order(elect, entries, threads):
-        with placed(entry.where):
-            winners.add(entry.get(), results, own)
+    winners = _elect_all(entries, GridElections(settings, normalize, merge, shares), default, threads)
     rows, signature = winners.statistics(chosen_metric, units or WordUnits())
     elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
     known = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # settings with a winner in every ballot
@@ -337,45 +142,21 @@ def tune(
     first = len(known)  # the members stand behind all others
     own_outputs = [winners.own_of(name, settings.index(default)) for name in members]
     elected = np.column_stack([elected[:, known], *own_outputs])
-    confidences = np.array(winners.scores)[:, known]
     settings = [settings[number] for number in known] + [replace(default, member=name) for name in members]
 
-    size = len(elected)
-    choosing = answering = np.arange(size)
+    choosing = answering = np.arange(len(elected))
     differ = (elected[:, :base] != elected[:, [base]]).any()
-    if max_risk is not None and differ and size > 1:  # otherwise there is nothing to choose
-        choosing, answering = halves(size, seed)
-    there = elected[choosing]
-    totals, drawn, left_out = resample(rows[there], chosen_metric, resamples, seed)
-
-    def p_values(numbers: Sequence[int], base: int) -> Array:
-        systems = there[:, list(numbers)], there[:, base]
-        outputs = rows, np.array(winners.ballots)
-        return best_of_many(chosen_metric.score, *outputs, *systems, resamples=resamples, seed=seed)
-
-    others = range(base + 1, len(settings))
-    p = [*p_values(range(base), base), 1.0, *p_values(others, base)]
-
-    def gain(number: int, over: int) -> tuple[float, Interval]:
-        return float(totals[number] - totals[over]), interval(drawn[:, number] - drawn[:, over])
-
-    tried = [
-        Tried(setting.name, setting, float(totals[i]), interval(drawn[:, i]), *gain(i, base), float(p[i]))
-        for i, setting in enumerate(settings)
-    ]
-    unseen = gain_on_unseen(drawn[:, :base], left_out[:, :base], left_out[:, base])
-    better = [i for i in range(base) if p[i] < LEVEL and totals[i] > totals[base]]
+    if max_risk is not None and differ and len(elected) > 1:  # otherwise there is nothing to choose
+        choosing, answering = halves(len(elected), seed)
+    scored = ScoredSettings(
+        chosen_metric, rows, np.array(winners.ballots), elected[choosing], resamples, seed
+    )
+    tried = scored.tried(settings, base)
+    unseen = gain_on_unseen(scored.drawn[:, :base], scored.left_out[:, :base], scored.left_out[:, base])
+    better = [i for i in range(base) if tried[i].p < LEVEL and tried[i].gain > 0]
     chosen = base
     if better and (unseen is None or unseen.gain > 0):
-        chosen = max(better, key=lambda i: totals[i])
-
-    best_member = None
-    if members:
-        best = first + int(totals[first:].argmax())
-        p_best = p_values(range(first, len(settings)), chosen)[best - first]
-        best_member = BestMember(
-            members[best - first], float(totals[best]), *gain(best, chosen), float(p_best)
-        )
+        chosen = max(better, key=lambda i: scored.totals[i])
 
     risks = None
     if curve or max_risk is not None:
@@ -383,75 +164,52 @@ def tune(
         votes_alone = not setting.likelihood and setting.score is None
         option = "min_share" if votes_alone and _compares_answers(setting) else "min_score"
         losses = 1 - chosen_metric.score(rows[elected[answering, chosen]]) / 100
-        risks = risk_curve(confidences[answering, chosen], losses, option, max_risk)
+        confidences = np.array(winners.scores)[answering, known[chosen]]
+        risks = risk_curve(confidences, losses, option, max_risk)
 
     tuning = Tuning(
-        tried[chosen],
-        tried[int(totals[:base].argmax())],
-        tried[base],
-        tuple(tried[:base]),
-        tuple(tried[base + 1 : first]),
-        unseen,
-        metric,
-        signature,
-        len(choosing),
-        resamples,
-        seed,
-        {"normalize": normalize, "merge": merge, "shares": shares},
-        tuple(_gains(settings[:base], totals, gain, p_values)),
-        risks,
-        tuple(tried[first:]),
-        best_member,
-        {} if found is None else agreement_facts(found),
+        chosen=tried[chosen],
+        best=max(tried[:base], key=lambda one: one.score),
+        default=tried[base],
+        tried=tuple(tried[:base]),
+        baselines=tuple(tried[base + 1 : first]),
+        unseen=unseen,
+        metric=metric,
+        signature=signature,
+        ballots=len(choosing),
+        resamples=resamples,
+        seed=seed,
+        shared={"normalize": normalize, "merge": merge, "shares": shares},
+        gains=tuple(_gains(settings[:base], scored)),
+        curve=risks,
+        members=tuple(tried[first:]),
+        best_member=scored.best_member(members, first, chosen) if members else None,
+        found={} if found is None else agreement_facts(found),
     )
     for warning in tuning.warnings():
         warn(warning)
     return tuning
 
 
+def _elect_all(entries: Iterable[Entry], elections: GridElections, default: Setting, threads: int) -> Winners:
+    """Every ballot elected under every setting, and by the default among each member's own outputs."""
+
+    def elect(entry: Entry) -> tuple[Entry, list[tuple[int, float]], dict[str, int]]:
+        ballot = entry.get()
+        with placed(entry.where):
+            return entry, elections.winners(ballot), elections.own(ballot, default)
+
+    winners = Winners()
+    for entry, results, own in map_in_order(elect, entries, threads):
+        with placed(entry.where):
+            winners.add(entry.get(), results, own)
+    return winners
+
+
 def halves(size: int, seed: int) -> tuple[Indices, Indices]:
     """A random half of the ballots to choose on, and the others."""
     choosing, others = np.split(np.random.default_rng(seed).permutation(size), [size // 2])
     return choosing, others
-
-
-def agreement_facts(found: Agreement) -> dict[str, Any]:
-    """How shares by agreement were found, for a profile."""
-    return {
-        "shares": AGREEMENT,
-        "agreement": {name: round(p, 4) for name, p in found.agreement.items() if not math.isnan(p)},
-        "twins": [list(group) for group in found.twins],
-        "rounds": found.rounds,
-        "converged": found.converged,
-    }
-
-
-def agreement_profile(found: Agreement, options: Mapping[str, Any]) -> str:
-    """TOML for `rangevote vote --profile` with shares that were found without references."""
-    tuned = {**agreement_facts(found), "ballots": found.ballots, "rangevote": __version__}
-    return write_tables({"election": {**options, "shares": found.shares}, "tuned": tuned}, COMMENT)
-
-
-def _gains(
-    settings: Sequence[Setting],
-    scores: Array,
-    gain: Callable[[int, int], tuple[float, Interval]],
-    p_values: Callable[[Sequence[int], int], Array],
-) -> Iterator[OptionGain]:
-    """The best setting with each weights, and with each score, against the best with the first ones."""
-    values = {
-        "weights": [str(setting.weights) for setting in settings],
-        "scores": [setting.score[0] if setting.score else "none" for setting in settings],
-    }
-    for option, column in values.items():
-        numbers: dict[str, list[int]] = {}
-        for i, value in enumerate(column):
-            numbers.setdefault(value, []).append(i)
-        best = {value: max(some, key=lambda i: scores[i]) for value, some in numbers.items()}
-        (first, base), *others = best.items()
-        for value, i in others:
-            p = float(p_values(numbers[value], base)[numbers[value].index(i)])
-            yield OptionGain(option, value, first, *gain(i, base), p)
 
 
 def _compares_answers(setting: Setting) -> bool:
@@ -536,25 +294,66 @@ class Winners:
         return counts.rows(self.texts), counts.signature
 
 
-def resample(rows: Array, metric: Metric, resamples: int, seed: int) -> tuple[Array, Array, Array]:
-    """Scores of settings from rows (ballots, settings, statistics): on all ballots, shape (settings,), and
-    in each resample, shape (resamples, settings), on the ballots drawn and on those left out (nan if none
-    is)."""
-    size, *shape = rows.shape
-    flat = rows.reshape(size, -1)
+class ScoredSettings:
+    """Scores of settings on all ballots, `totals` (settings,); and by resample, (resamples, settings), on the
+    ballots that were `drawn` and on those `left_out` (nan if none is).
 
-    def scores(counts: Array) -> Array:
-        return metric.score((counts @ flat).reshape(len(counts), *shape))
+    `rows` (texts, statistics) are those of all different winners, `ballots` (texts,) the ballot of each, and
+    `elected` (ballots, settings) are indices of them.
+    """
 
-    drawn, left_out = [], []
-    for counts in draws(size, resamples, seed):
-        drawn.append(scores(counts))
-        left = counts == 0
-        some = left.any(axis=1)  # of a handful of ballots a resample may leave out none
-        left_scores = np.full_like(drawn[-1], np.nan)
-        left_scores[some] = scores(left[some].astype(np.float64))
-        left_out.append(left_scores)
-    return scores(np.ones((1, size)))[0], np.concatenate(drawn), np.concatenate(left_out)
+    def __init__(
+        self, metric: Metric, rows: Array, ballots: Indices, elected: Indices, resamples: int, seed: int
+    ) -> None:
+        self._elected = elected
+        self._best_of = partial(best_of_many, metric.score, rows, ballots, resamples=resamples, seed=seed)
+        size, *shape = rows[elected].shape
+        flat = rows[elected].reshape(size, -1)
+
+        def scores(counts: Array) -> Array:
+            return metric.score((counts @ flat).reshape(len(counts), *shape))
+
+        drawn, left_out = [], []
+        for counts in draws(size, resamples, seed):
+            drawn.append(scores(counts))
+            left = counts == 0
+            some = left.any(axis=1)  # of a handful of ballots a resample may leave out none
+            left_scores = np.full_like(drawn[-1], np.nan)
+            left_scores[some] = scores(left[some].astype(np.float64))
+            left_out.append(left_scores)
+        self.totals: Array = scores(np.ones((1, size)))[0]
+        self.drawn, self.left_out = np.concatenate(drawn), np.concatenate(left_out)
+
+    def p_values(self, numbers: Sequence[int], base: int) -> Array:
+        """That these settings beat another, allowing for their number."""
+        return self._best_of(self._elected[:, list(numbers)], self._elected[:, base])
+
+    def gain(self, number: int, over: int) -> tuple[float, Interval]:
+        difference = float(self.totals[number] - self.totals[over])
+        return difference, interval(self.drawn[:, number] - self.drawn[:, over])
+
+    def tried(self, settings: Sequence[Setting], base: int) -> list[Tried]:
+        """All settings, compared with `base`: the choices stand before it, others behind it."""
+        others = range(base + 1, len(settings))
+        p = [*self.p_values(range(base), base), 1.0, *self.p_values(others, base)]
+        return [
+            Tried(
+                setting.name,
+                setting,
+                float(self.totals[i]),
+                interval(self.drawn[:, i]),
+                *self.gain(i, base),
+                float(p[i]),
+            )
+            for i, setting in enumerate(settings)
+        ]
+
+    def best_member(self, members: Sequence[str], first: int, chosen: int) -> BestMember:
+        """The best of the members, which stand from `first` on, compared with the chosen setting."""
+        best = int(self.totals[first:].argmax())
+        p = self.p_values(range(first, len(self.totals)), chosen)[best]
+        score, gain = float(self.totals[first + best]), self.gain(first + best, chosen)
+        return BestMember(members[best], score, *gain, float(p))
 
 
 def gain_on_unseen(drawn: Array, left_out: Array, default: Array) -> Unseen | None:
@@ -568,64 +367,18 @@ def gain_on_unseen(drawn: Array, left_out: Array, default: Array) -> Unseen | No
     return Unseen(float(gains.mean()), float((gains > 0).mean())) if len(gains) else None
 
 
-BEST, PROVEN = "<", "+"
-
-
-def surface_table(tuning: Tuning) -> Table:
-    """A row for each measure, likelihood and word unit, a column for each temperature."""
-    temperatures = sorted({tried.setting.temperature for tried in tuning.tried})
-    several = len({tried.setting.tokenize for tried in tuning.tried}) > 1
-    by_row: dict[Setting, dict[float, Cell]] = {}
-    for tried in tuning.tried:
-        mark = (BEST if tried is tuning.best else "") + (PROVEN if tried.p < LEVEL else "")
-        cell = Cell(f"{tried.score:.2f} [{tried.interval.low:.1f}, {tried.interval.high:.1f}]", mark)
-        by_row.setdefault(replace(tried.setting, temperature=1.0), {})[tried.setting.temperature] = cell
-    rows = [
-        TableRow(
-            setting.name + (f", {DEFAULT_UNIT}" if several and setting.tokenize == DEFAULT_UNIT else ""),
-            [cells.get(temperature, Cell()) for temperature in temperatures],
-            group=f"{setting.tokenize} {setting.similarity.partition('@')[0]}",
-        )
-        for setting, cells in by_row.items()
-    ]
-    proven = sum(tried.p < LEVEL for tried in tuning.tried)
-    notes = [
-        f"{BEST} highest score, {PROVEN} better than the default beyond chance ({proven} settings); in "
-        f"brackets 95 % intervals of a bootstrap, {tuning.resamples:,} resamples.",
-        f"signature: {tuning.signature}",
-    ]
-    title = f"{get_metric(tuning.metric).label} of {len(tuning.tried)} settings on {tuning.ballots:,} ballots"
-    columns = [Column(f"T = {number_text(temperature)}") for temperature in temperatures]
-    return Table(columns, rows, "similarity", title, notes)
-
-
-def choice_table(tuning: Tuning) -> Table:
-    """The best setting and the rules without voters, compared with the default."""
-    columns = [get_metric(tuning.metric).label, "95 % interval", "gain", "95 % interval", "p"]
-    rows = []
-    listed = (tuning.best, tuning.default, *tuning.baselines, *tuning.members)
-    names = ("best: ", "default: ", *[""] * (len(listed) - 2))
-    for name, tried in zip(names, listed, strict=True):
-        cells = [
-            Cell(tried.score),
-            Cell(f"[{tried.interval.low:.2f}, {tried.interval.high:.2f}]"),
-            *[Cell()] * 3,
-        ]
-        if tried is not tuning.default:
-            low, high = tried.gain_interval
-            cells[2:] = [Cell(f"{tried.gain:+.2f}"), Cell(f"[{low:+.2f}, {high:+.2f}]")]
-            cells.append(Cell(f"{tried.p:.4f}", stars(tried.p)))
-        rows.append(TableRow(name + tried.name, cells, group="best" if tried is tuning.best else "others"))
-    notes = [
-        f"gain: over the default, on these ballots; p: that the best of {len(tuning.tried)} settings gains "
-        f"as much by chance; {STARS_NOTE}."
-    ]
-    if tuning.unseen is not None:
-        notes.append(
-            f"Choosing the best setting gains {tuning.unseen.gain:+.2f} on ballots left out of the choice, "
-            f"on average over the resamples; it is a gain in {100 * tuning.unseen.share:.0f} % of them."
-        )
-    notes += [f"chosen: {tuning.chosen.name}", *map(str, tuning.gains)]
-    if tuning.best_member is not None:
-        notes.append(f"NAME alone: the winners among the outputs of that member. {tuning.best_member}")
-    return Table(list(map(Column, columns)), rows, "election", notes=notes)
+def _gains(settings: Sequence[Setting], scored: ScoredSettings) -> Iterator[OptionGain]:
+    """The best setting with each weights, and with each score, against the best with the first ones."""
+    values = {
+        "weights": [str(setting.weights) for setting in settings],
+        "scores": [setting.score[0] if setting.score else "none" for setting in settings],
+    }
+    for option, column in values.items():
+        numbers: dict[str, list[int]] = {}
+        for i, value in enumerate(column):
+            numbers.setdefault(value, []).append(i)
+        best = {value: max(some, key=lambda i: scored.totals[i]) for value, some in numbers.items()}
+        (first, base), *others = best.items()
+        for value, i in others:
+            p = float(scored.p_values(numbers[value], base)[numbers[value].index(i)])
+            yield OptionGain(option, value, first, *scored.gain(i, base), p)
