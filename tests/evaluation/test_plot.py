@@ -19,7 +19,7 @@ PANEL = Panel(
     "length (words)",
     [
         Curve("Beam search", K, [19.74, 19.15, 17.99], baseline=True),
-        Curve("overlap_2", K, [19.66, 19.67, 19.39], spread=[0.1, 0.1, 0.2]),
+        Curve("overlap_2", K, [19.66, 19.67, 19.39], intervals=[(19.5, 19.8), (19.6, 19.8), (19.1, 19.5)]),
     ],
     reference=21.66,
 )
@@ -55,7 +55,10 @@ def test_the_ending_tells_the_kind(tmp_path, name, magic):
     [
         ([], r"there is nothing to draw"),
         ([Panel("x", [Curve("a", [1, 2], [1])])], r"the curve 'a' must have a y for every x"),
-        ([Panel("x", [Curve("a", [1], [1], spread=[1, 2])])], r"the curve 'a' must have a y for every x"),
+        (
+            [Panel("x", [Curve("a", [1], [1], intervals=[(1, 1), (2, 2)])])],
+            r"the curve 'a' must have a y for every x",
+        ),
         ([Panel("x", [Curve("a", [0], [1])])], r"the curve 'a' has an x of 0; it must be above 0"),
     ],
 )

@@ -206,7 +206,9 @@ def test_of_texts_clusters_are_the_answers():
     question = count_answers(Ballot([Hypothesis(text) for text in texts]), measure("overlap_1"))
     assert (question.counts, question.abstained) == ((3, 2), 1)
     assert question.drawn is None
-    assert evaluate_samples([Ballot([Hypothesis(text) for text in texts])], "overlap_1").stopping is None
+    found = evaluate_samples([Ballot([Hypothesis(text) for text in texts])], "overlap_1")
+    assert found.stopping is None
+    assert [row.name for row in found.tables()[0].rows][2] == "different clusters"
 
 
 def test_samples_are_those_who_vote():

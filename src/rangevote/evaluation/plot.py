@@ -38,14 +38,14 @@ LONGEST_NAME = 32
 class Curve:
     """One method: a value `y` at each `x`; a baseline is drawn dashed.
 
-    `spread`, of the same length, is shown as a band of that much above and below (over seeds, say).
+    `intervals`, of the same length, are shown as a band.
     """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     baseline: bool = False
-    spread: Sequence[float] | None = None
+    intervals: Sequence[tuple[float, float]] | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def plot_curves(panels: Sequence[Panel], path: str | Path, *, x_label: str = "be
     if not any(panel.curves for panel in panels):
         raise UsageError("there is nothing to draw: give at least one curve.")
     for curve, logarithmic in ((curve, panel.logarithmic) for panel in panels for curve in panel.curves):
-        if not len(curve.x) == len(curve.y) > 0 or (curve.spread and len(curve.spread) != len(curve.x)):
+        if not len(curve.x) == len(curve.y) > 0 or (curve.intervals and len(curve.intervals) != len(curve.x)):
             raise UsageError(f"the curve {curve.name!r} must have a y for every x, and at least one.")
         if logarithmic and min(curve.x) <= 0:
             raise UsageError(f"the curve {curve.name!r} has an x of {min(curve.x)}; it must be above 0.")
@@ -226,10 +226,10 @@ def _draw(axes: Any, panel: Panel, looks: dict[str, tuple[str, str]]) -> None:
         colour, marker = looks[curve.name]
         style = {"color": colour, "marker": marker, "linestyle": "--" if curve.baseline else "-"}
         axes.plot(curve.x, curve.y, markersize=4, linewidth=1.4, label=curve.name, **style)
-        if curve.spread:
-            low = [y - s for y, s in zip(curve.y, curve.spread, strict=True)]
-            high = [y + s for y, s in zip(curve.y, curve.spread, strict=True)]
-            axes.fill_between(curve.x, low, high, color=colour, alpha=0.15, linewidth=0)
+        if curve.intervals:
+            axes.fill_between(
+                curve.x, *zip(*curve.intervals, strict=True), color=colour, alpha=0.15, linewidth=0
+            )
 
 
 #: What the horizontal axis counts -> its label.

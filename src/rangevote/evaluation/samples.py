@@ -305,7 +305,8 @@ class SampleReport:
         return [Table(columns, rows, "n", title, notes), risk_table(self.curve), calibration]
 
     def _shares(self) -> dict[str, Score]:
-        names = "share of the leading answer", "entropy over answers (nats)", "different answers"
+        one = "answer" if self.stopping else "cluster"  # of similar texts
+        names = f"share of the leading {one}", f"entropy over {one}s (nats)", f"different {one}s"
         return dict(zip(names, (self.share, self.entropy, self.answers), strict=True))
 
     def _notes(self) -> list[str]:
@@ -338,15 +339,14 @@ class SampleReport:
             raise UsageError("the curves compare samples with right answers; name their field with --gold.")
 
         def curve(name: str, scores: dict[int, Score], baseline: bool) -> Curve:
-            spans = [score.interval for score in scores.values()]
-            half = [(span.high - span.low) / 2 for span in spans if span is not None]
-            return Curve(name, list(scores), [s.value for s in scores.values()], baseline, half or None)
+            intervals = [score.interval for score in scores.values() if score.interval is not None]
+            return Curve(name, list(scores), [s.value for s in scores.values()], baseline, intervals)
 
         share, accuracy = [b.share for b in self.bins], [b.accuracy for b in self.bins]
         right = [curve("maj@n", self.maj_at, False), curve("pass@n", self.pass_at, True)]
         calibration = [Curve("share as accuracy", [0, 1], [0, 1], True), Curve("measured", share, accuracy)]
         panels = [
-            Panel("right (%)", right, x_label="samples n"),
+            Panel("right (%), 95 % intervals" if self.resamples else "right (%)", right, x_label="samples n"),
             risk_panel(self.curve),
             Panel("accuracy", calibration, x_label="share of the vote", logarithmic=False),
         ]
