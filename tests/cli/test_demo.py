@@ -35,6 +35,7 @@ def test_figure_1_fits_a_terminal_of_80_columns_and_no_line_is_broken(run):
     lines = run("demo").out.decode().splitlines()
     table = lines[2 : 2 + 11]
     assert max(map(len, table)) <= 80
+    assert "5 of 9 other outputs (71 % of the vote) also say" in words(" ".join(lines))
     assert next(line for line in lines if line.startswith("Signature: ")).endswith("first")
 
 

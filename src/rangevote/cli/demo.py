@@ -147,10 +147,7 @@ def _figure_1(console: Console, similarity: str) -> None:
     console.print(
         "Margin:", "no rival" if result.margin is None else f"{result.margin:.6f} over the runner-up"
     )
-    explanation = result.explain()
-    if explanation.ngrams:
-        parts = ", ".join(f"{part.ngram} ({part.score:.3f})" for part in explanation.ngrams[:5])
-        console.print(f"Most of its score comes from: {parts}")
+    console.print(_why(result))
     console.print(f"Signature: {result.signature}", soft_wrap=True)
 
 
@@ -200,8 +197,9 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
 
     console.print(
         f"\nWhich prompt works? {model} answers {len(CAPITALS)} questions through {len(PROMPTS)} prompts, "
-        f"which vote on each answer.\nShares by agreement are found from the answers alone: nobody says "
-        f"which are right.\n"
+        f"which vote on each answer.\nright: of {len(CAPITALS)}; agrees: how often its answer is that of the "
+        f"other prompts' vote. Shares by agreement are\nfound from the answers alone: nobody says which are "
+        f"right.\n"
     )
     ballots = [
         {prompt: [listed[number]] for prompt, listed in answers.items()} for number in range(len(CAPITALS))
