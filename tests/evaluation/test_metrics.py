@@ -81,24 +81,6 @@ def test_rouge_has_the_numbers_of_the_package_rouge_score():
     assert evaluate(["Ñandú gris"], ["ñandú"], metrics=["rouge_1"]).first.scores["rouge_1"].value > 60
 
 
-def test_the_example_of_nltks_own_documentation_has_its_score():
-    outputs = [
-        "It is a guide to action which ensures that the military always obeys the commands of the party",
-        "he read the book because he was interested in world history",
-    ]
-    references = [
-        [
-            "It is a guide to action that ensures that the military will forever heed Party commands",
-            "It is the guiding principle which guarantees the military forces always being under the command "
-            "of the Party",
-            "It is the practical guide for the army always to heed the directions of the party",
-        ],
-        ["he was interested in world history because he read the book"],
-    ]
-    score = word_bleu(4)(rows_of(word_matches, outputs, references).sum(axis=0))
-    assert f"{score / 100:.5f}".startswith("0.5920")
-
-
 def test_a_word_counts_as_often_as_the_reference_that_has_most_of_it():
     # the example of Papineni et al. (2002): seven times "the", of which two match
     rows = rows_of(word_matches, ["the the the the the the the"], [["the cat is on the mat"]])

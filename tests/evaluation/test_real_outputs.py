@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 import rangevote as rv
-from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
+from rangevote.evaluation.corpus import WordUnits
 from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
-from rangevote.evaluation.metrics import METRICS, sacre_bleu
-from rangevote.evaluation.significance import paired_bootstrap
 from rangevote.formats import read
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -80,16 +78,3 @@ def test_winners_of_small_beams_get_lost_in_a_large_one_and_more_so_by_voting():
     # as in section 4.2.1: about as many are absent either way, but fewer are chosen again by voting
     assert found["range"].absent == pytest.approx(found["most_likely"].absent, abs=2)
     assert found["range"].chosen_again < found["most_likely"].chosen_again - 10
-
-
-def test_two_systems_on_newstest2014_have_sacrebleus_p_value():
-    significance = pytest.importorskip("sacrebleu.significance")
-    metrics = pytest.importorskip("sacrebleu.metrics")
-    references, first, second = news_references(), news("system.google.de"), news("system.microsoft.de")
-    systems = [("google", first[:1000]), ("microsoft", second[:1000])]
-    metric = metrics.BLEU(references=[references[:1000]])
-    _, expected = significance.PairedTest(systems, {"BLEU": metric}, None, "bs", n_samples=300)()
-    statistics = METRICS["bleu"].statistics(EvaluationCorpus.of(1000, references[:1000]), WordUnits())
-    rows = [statistics.rows(outputs) for _, outputs in systems]
-    found = paired_bootstrap(sacre_bleu, rows[1], rows[0], resamples=300, p_value="centred")
-    assert found.p == pytest.approx(expected["BLEU"][1].p_value, abs=1e-12)
