@@ -398,12 +398,14 @@ def _accuracy_table(report: PanelSummary, labels: Sequence[str]) -> Table:
         "95 %: intervals by Wilson over the ballots. share by agreement: what --shares agreement gives it.",
     ]
     if labelled:
+        best = max(report.members, key=lambda one: one.accuracy or 0.0)
         notes += [
             "accuracy: of all its outputs; one without an answer is wrong. panel without it: winners that "
             "are right if it is left out.",
             f"The panel is right in {100 * (report.accuracy or 0):.1f} % "
             f"{_percents(report.accuracy_interval)} of the ballots, with shares by agreement in "
-            f"{100 * (report.accuracy_by_agreement or 0):.1f} %.",
+            f"{100 * (report.accuracy_by_agreement or 0):.1f} %; the best member alone, "
+            f"{escape_controls(best.name)}, in {100 * (best.accuracy or 0):.1f} %.",
         ]
     return Table(columns, rows, "member", "How often members are right", notes)
 
