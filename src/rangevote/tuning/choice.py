@@ -16,7 +16,7 @@ from rangevote.election.settings import write_tables
 from rangevote.evaluation.metrics import get_metric
 from rangevote.evaluation.risk_coverage import RiskCurve
 from rangevote.evaluation.significance import Interval
-from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, stars
+from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, between, stars
 from rangevote.similarity.base import number_text
 from rangevote.similarity.units import DEFAULT_UNIT
 from rangevote.tuning.grid import Setting
@@ -231,7 +231,7 @@ def surface_table(tuning: Tuning) -> Table:
     by_row: dict[Setting, dict[float, Cell]] = {}
     for tried in tuning.tried:
         mark = (BEST if tried is tuning.best else "") + (PROVEN if tried.p < LEVEL else "")
-        cell = Cell(f"{tried.score:.2f} [{tried.interval.low:.1f}, {tried.interval.high:.1f}]", mark)
+        cell = Cell(f"{tried.score:.2f} {between(tried.interval, 1)}", mark)
         by_row.setdefault(replace(tried.setting, temperature=1.0), {})[tried.setting.temperature] = cell
     rows = [
         TableRow(
@@ -259,11 +259,7 @@ def choice_table(tuning: Tuning) -> Table:
     listed = (tuning.best, tuning.default, *tuning.baselines, *tuning.members)
     names = ("best: ", "default: ", *[""] * (len(listed) - 2))
     for name, tried in zip(names, listed, strict=True):
-        cells = [
-            Cell(tried.score),
-            Cell(f"[{tried.interval.low:.2f}, {tried.interval.high:.2f}]"),
-            *[Cell()] * 3,
-        ]
+        cells = [Cell(tried.score), Cell(between(tried.interval, 2)), *[Cell()] * 3]
         if tried is not tuning.default:
             low, high = tried.gain_interval
             cells[2:] = [Cell(f"{tried.gain:+.2f}"), Cell(f"[{low:+.2f}, {high:+.2f}]")]
