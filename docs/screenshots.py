@@ -27,7 +27,7 @@ from rangevote.study.plan import Pair
 from rangevote.study.store import SentAnswer, Store, create_file, take_snapshot
 
 IMAGES = Path(__file__).parent / "images"
-BALLOTS = Path(__file__).parents[1] / "examples" / "data" / "nbest.jsonl"
+DATA = Path(__file__).parents[1] / "examples" / "data"
 DESK, PHONE = {"width": 1100, "height": 760}, {"width": 390, "height": 760}
 #: Limits in bytes, of a picture and of all; a test holds them.
 LARGEST, ALL = 150_000, 1_000_000
@@ -81,7 +81,7 @@ def shot(page: Page, name: str, *, whole: bool = False) -> None:
 
 
 def election(browser: Any, folder: Path) -> None:
-    """Figure 1 of the paper, and a file of ballots."""
+    """Figure 1 of the paper, a file of ballots, and a panel."""
     looks = {
         "show": {"viewport": {"width": 1100, "height": 730}, "color_scheme": "light"},
         "show-phone": {"viewport": PHONE, "color_scheme": "dark"},
@@ -96,7 +96,16 @@ def election(browser: Any, folder: Path) -> None:
                 page.wait_for_load_state("networkidle")
                 shot(page, "show-whole", whole=True)
             page.close()
-    with served(folder, "show", "--no-browser", str(BALLOTS)) as address:
+    panel = [str(DATA / "panel" / "capitals.jsonl"), "-s", "exact", "--shares", "agreement"]
+    with served(folder, "show", "--no-browser", *panel) as address:
+        page = browser.new_page(viewport={"width": 1100, "height": 740}, color_scheme="light")
+        _wait_for_election(page, f"{address}/#ballot=3")
+        page.wait_for_selector("html[data-complete]")
+        page.evaluate("document.querySelector('#why').scrollIntoView()")
+        page.evaluate("scrollBy(0, -175)")
+        shot(page, "show-panel")
+        page.close()
+    with served(folder, "show", "--no-browser", str(DATA / "nbest.jsonl")) as address:
         page = browser.new_page(viewport={"width": 1400, "height": 800}, color_scheme="dark")
         _wait_for_election(page, address)
         page.get_by_text("voting changed the choice").wait_for()
