@@ -21,7 +21,6 @@ from rangevote.election.sequential_test import FIRST_ROUND, check_within
 from rangevote.election.settings import Settings
 from rangevote.errors import UsageError
 from rangevote.models.protocol import Engine, LanguageModel
-from rangevote.similarity.base import Measure
 
 Model = LanguageModel[Any] | Engine
 
@@ -129,7 +128,8 @@ class GenerationPlan:
                 f"within={within!r} is how far below the best a certain winner may be, so it needs adaptive, "
                 f"as adaptive={CONFIDENCE}."
             )
-        kept = needs_states(settings.measure) if states is None else bool(states)
+        compared = any(part.needs_states for _, part in settings.measure.parts())
+        kept = compared if states is None else bool(states)
         asked_when = None if escalate is None else Escalation.of(escalate)
         return cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within, asked_when)
 
@@ -167,11 +167,6 @@ def usual_voters(settings: Settings) -> str | None:
     return CONSENSUS_VOTERS if settings.preset == "consensus" else None
 
 
-def needs_states(similarity: Measure) -> bool:
-    """Whether a measure compares hidden states, alone or in a mixture."""
-    return any(part.needs_states for _, part in similarity.parts())
-
-
 def _confidence(adaptive: float | bool | None) -> float | None:
     if adaptive is None or adaptive is False:
         return None
@@ -192,16 +187,19 @@ def _check_adaptive(settings: Settings, voters: Search | None) -> None:
             f"adaptive draws voters until the election is decided, so they must be samples, but {given}. "
             f"Use voters='sample:1000', or leave adaptive out."
         )
+    check_sampling(settings)
+    if settings.winners > 1:
+        raise UsageError(f"adaptive elects one winner, got winners={settings.winners}; leave adaptive out.")
+
+
+def check_sampling(settings: Settings) -> None:
+    """Refuse weights and rules for which a sample of the voters does not tell who wins."""
     if settings.weights not in (None, "count"):
         raise UsageError(
-            f"adaptive needs sampled voters that count the same, got weights={settings.weights!r}; use "
-            f"weights='count'."
+            f"adaptive needs voters of equal weight, got weights={settings.weights!r}; use weights='count'."
         )
-    if settings.winners > 1 or settings.rule in NOT_ADAPTIVE:
-        raise UsageError(
-            f"adaptive tells when one winner by votes is certain, got rule={settings.rule!r} with "
-            f"winners={settings.winners}; leave adaptive out."
-        )
+    if settings.rule in NOT_ADAPTIVE:
+        raise UsageError(f"adaptive does not work with rule={settings.rule!r}; use rule='range'.")
 
 
 def parts(draws: range, members: Sequence[str]) -> dict[str, range]:

@@ -13,13 +13,12 @@ from msgspec import Meta
 
 from rangevote.decoding import get_search
 from rangevote.decoding.beam import Beam
-from rangevote.election.rules import NOT_ADAPTIVE
 from rangevote.election.sequential_test import check_within
 from rangevote.election.settings import SCHEMA, Settings, check_option, override, read_profile, read_toml
 from rangevote.engines.openai.generating import DIALECTS
 from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.formats.jsonl import convert
-from rangevote.generation.plan import CONFIDENCE, Escalation
+from rangevote.generation.plan import CONFIDENCE, Escalation, check_sampling
 from rangevote.similarity import WITH_MODELS
 from rangevote.similarity.answers import UNSAFE
 from rangevote.similarity.base import Measure
@@ -126,10 +125,8 @@ class RequestOptions(msgspec.Struct, frozen=True):
             settings = Settings(**options, winners=winners)
         else:
             settings = _settings(tuple(sorted(options.items())), winners)
-        if self.adaptive is not None and settings.rule in NOT_ADAPTIVE:
-            raise UsageError(f"adaptive cannot tell when rule={settings.rule!r} is certain; use 'range'.")
-        if self.adaptive is not None and settings.weights not in (None, "count"):
-            raise UsageError(f"adaptive needs voters that count the same, not weights={settings.weights!r}.")
+        if self.adaptive is not None:
+            check_sampling(settings)
         return settings
 
 
