@@ -55,17 +55,6 @@ class Histogram:
         yield f"{self.name}_count {total}"
 
 
-class Gauge:
-    """A number that goes up and down; `ask` returns it."""
-
-    def __init__(self, name: str, help: str, ask: Callable[[], float]) -> None:
-        self.name, self.help, self._ask = name, help, ask
-
-    def lines(self) -> Iterator[str]:
-        yield from _head(self.name, self.help, "gauge")
-        yield f"{self.name} {self._ask():g}"
-
-
 class Metrics:
     def __init__(self) -> None:
         self.requests = Counter("rangevote_requests_total", "Requests answered.", ("route", "status"))
@@ -81,14 +70,18 @@ class Metrics:
         self.tokens = Counter("rangevote_tokens_total", "Tokens used by all samples.", ("kind",))
         self.election_seconds = Histogram("rangevote_election_seconds", "Time of counting votes.")
         self.upstream_seconds = Histogram("rangevote_upstream_seconds", "Time of one round of sampling.")
-        self._gauges: list[Gauge] = []
+        self._gauges: list[tuple[str, str, Callable[[], float]]] = []
 
     def gauge(self, name: str, help: str, ask: Callable[[], float]) -> None:
-        self._gauges.append(Gauge(name, help, ask))
+        """Add a number that goes up and down; `ask` returns it."""
+        self._gauges.append((name, help, ask))
 
     def text(self) -> str:
         metrics = [metric for metric in vars(self).values() if isinstance(metric, (Counter, Histogram))]
-        return "\n".join(line for metric in (*metrics, *self._gauges) for line in metric.lines()) + "\n"
+        lines = [line for metric in metrics for line in metric.lines()]
+        for name, help, ask in self._gauges:
+            lines += [*_head(name, help, "gauge"), f"{name} {ask():g}"]
+        return "\n".join(lines) + "\n"
 
 
 def _head(name: str, help: str, kind: str) -> tuple[str, str]:
