@@ -84,7 +84,7 @@ def test_scores_that_processors_bent_above_a_probability_of_one_are_refused(net)
     bent = {"num_beams": 2, "num_return_sequences": 2, "sequence_bias": [[[6], 50.0]]}
     output = generated(net, output_scores=True, **bent)
     with pytest.raises(
-        DataError, match=r"sequences\[0\]: what its tokens got adds up to .*output_logits=True"
+        DataError, match=r"sequences\[0\]: the scores of its tokens add up to .*output_logits=True"
     ):
         hypotheses_of(output, ends=[END], inputs=2)
     output = generated(net, output_scores=True, output_logits=True, **bent)
@@ -120,7 +120,9 @@ def test_scores_of_samples_are_of_another_distribution_so_log_p_is_not_known(net
 
 def test_without_scores_there_are_tokens_alone_and_the_prompt_must_be_told(kind, net):
     output = generated(net, do_sample=True, num_return_sequences=3)
-    with pytest.raises(DataError, match="not known where the prompt ends; pass prompt="):
+    with pytest.raises(
+        DataError, match="length of the prompt is unknown; pass its number of tokens as prompt="
+    ):
         hypotheses_of(output, ends=[END], inputs=2)
     found = hypotheses_of(output, ends=[END], inputs=2, prompt=4 if kind == "llama" else 1)
     told = generated(net, do_sample=True, num_return_sequences=3, output_scores=True)

@@ -1,15 +1,15 @@
-"""What CTranslate2's `translate_batch` and `generate_batch` give back.
+"""Hypotheses from CTranslate2's `translate_batch` and `generate_batch`, and an engine that calls them.
 
     results = translator.translate_batch(sources, beam_size=10, num_hypotheses=10, return_scores=True,
                                          min_decoding_length=0)
     hypotheses_of(results, text="".join)
 
-A score is the natural log of P, with the end of the sequence, divided by its length to the power of
-`length_penalty` (1 by default): here it is multiplied again. Without `return_scores` only the sequences are
-known. `min_decoding_length=0` (of generators: `min_length=0`) makes it the model's own P: by default
-CTranslate2 forbids the end as the first token and shares its probability out among the others. Penalties for
-repetition or coverage and forbidden n-grams change it as well, and it is conditional on a target prefix;
-`score_batch` gives what the model itself says of whole sequences.
+A score is the natural log of P, including the end of the sequence, divided by its length to the power of
+`length_penalty` (1 by default); here the division is undone. Without `return_scores` there are no
+log-probabilities. `min_decoding_length=0` (for generators `min_length=0`) makes it the model's own P: by
+default CTranslate2 forbids the end as the first token and divides its probability among the others. Penalties
+for repetition or coverage and forbidden n-grams change it as well, and it is conditional on a target prefix;
+`score_batch` returns the model's own scores of whole sequences.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from rangevote.hypothesis import Hypothesis
 
 #: The searches that CTranslate2 has.
 SEARCHES = (Beam, LengthNormalised, Sample, TopK, Nucleus)
-#: Files by which a folder that was converted brings its tokenizer.
+#: Files with the tokenizer in a converted folder.
 TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "source.spm")
-#: The longest output where the call sets none: of translators and of generators.
+#: The default maximum length of outputs of translators and of generators.
 LONGEST = {"hypotheses": 256, "sequences": 512}
 
 
@@ -55,9 +55,9 @@ def hypotheses_of(
     def hypothesis(
         index: int, tokens: list[str], ids: Sequence[int] | None, score: float | None, longest: int
     ) -> Hypothesis:
-        """The end is counted in a score's length, whether `return_end_token` shows it or not.
+        """The length in a score includes the end, whether `return_end_token` shows it or not.
 
-        A sequence that has come to the greatest length without it was cut off there.
+        A sequence of the maximum length without the end was cut off.
         """
         shown = bool(tokens) and tokens[-1] == end
         finished = shown or len(tokens) < longest
@@ -80,7 +80,7 @@ def hypotheses_of(
 def _rows(
     result: Any, max_length: int | None
 ) -> Iterable[tuple[list[str], Sequence[int] | None, float | None, int]]:
-    """Tokens, token ids (of generators), score and greatest length of all outputs for one input."""
+    """Tokens, token ids (from generators), score and maximum length of all outputs for one input."""
     result = result.result() if hasattr(result, "result") else result
     kind = next((name for name in LONGEST if hasattr(result, name)), None)
     if kind is None:
@@ -93,11 +93,11 @@ def _rows(
 
 
 class CTranslate2Engine:
-    """A converted model, searched by CTranslate2's own beams and samples.
+    """A converted model with CTranslate2's own beam search and sampling.
 
-    Inputs are texts; where there is no tokenizer, tokens with spaces between. Beams are ranked by log P, or
-    as the search's `length_penalty` or `alpha` says, and end by CTranslate2's own rule. Samples follow the
-    seed in the order in which they are drawn: the same run draws the same, a part of it alone does not.
+    Inputs are texts, or without a tokenizer tokens separated by spaces. Beams are ranked by log P, or as the
+    search's `length_penalty` or `alpha` says, and end by CTranslate2's own rule. Samples follow the seed in
+    the order in which they are drawn: the same run draws the same, a part of it does not.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class CTranslate2Engine:
         kind = _kind_of(folder)
         if kind not in ("Translator", "Generator"):
             raise UsageError(
-                f"{folder} has a model of the kind {kind!r}; translators and language models are read."
+                f"{folder} has a model of the kind {kind!r}; only translators and language models work."
             )
         self._translates, self._folder, self._chat = kind == "Translator", folder, chat
         self._options = {"device": device or "auto", "compute_type": dtype or "default"}
@@ -130,10 +130,10 @@ class CTranslate2Engine:
             raise SetupError(f"CTranslate2 cannot load {self._folder}: {error}.") from None
 
     def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:
-        """What the search finds for each input, best first, with the model's own log-probabilities."""
+        """The hypotheses of a search for each input, best first, with the model's own log-probabilities."""
         options = _options_of(search)
         if isinstance(search, Sampling) and search.seed != self._seed:
-            # a seed is taken by threads that begin, so they begin anew
+            # only new threads use a new seed, so the model is opened again
             self._library.set_random_seed(search.seed % 2**32)
             self._seed, self._model = search.seed, self._open()
         tokens = [self._tokens(input, i) for i, input in enumerate(inputs)]
@@ -183,9 +183,9 @@ def is_converted(path: Path) -> bool:
 
 
 def _kind_of(folder: Path) -> str:
-    """ "Translator" or "Generator", the name of another kind of model, or "" if it is none of CTranslate2's.
+    """ "Translator" or "Generator", the name of another kind of model, or "" for files of other programs.
 
-    The file begins with its version, a number of 32 bits, and the length and name of what it holds.
+    The file begins with its version, a number of 32 bits, and the length and name of the model's kind.
     """
     with (folder / "model.bin").open("rb") as file:
         head = file.read(6)
@@ -201,7 +201,7 @@ def _kind_of(folder: Path) -> str:
 
 
 def tokenizer_in(folder: Path) -> Any:
-    """The tokenizer of transformers in a folder, None where there is none."""
+    """The transformers tokenizer in a folder, or None."""
     if not any((folder / name).exists() for name in TOKENIZERS):
         return None
     transformers = need("transformers", "models", f"the tokenizer in {folder}")
@@ -209,7 +209,7 @@ def tokenizer_in(folder: Path) -> Any:
 
 
 def _options_of(search: Search) -> dict[str, Any]:
-    """The options of a call that do what a search says."""
+    """The options of a call that carries out a search."""
     if (
         type(search) not in SEARCHES
         or search.copy_filter is not None

@@ -4,10 +4,10 @@ xllamacpp (`handle_completions`, `handle_chat_completions`), or from its server.
     calls = [[llm.create_completion(prompt, logprobs=1, seed=s) for s in range(20)] for prompt in prompts]
     hypotheses_of(calls)
 
-All answer in OpenAI's shapes. Log-probabilities are natural and the model's own, before temperature and
-truncation. llama-cpp-python needs `Llama(..., logits_all=True)` for them, leaves the end of the sequence out
-and ignores `n`, and with `echo=True` its sums are those of other tokens; llama.cpp itself counts the end and
-takes `n` up to its number of slots.
+All return OpenAI's shapes. Log-probabilities are natural and the model's own, before temperature and
+truncation. llama-cpp-python needs `Llama(..., logits_all=True)` for them, omits the end of the sequence and
+ignores `n`, and with `echo=True` its sums belong to other tokens. llama.cpp itself includes the end and
+accepts `n` up to its number of slots.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from rangevote.engines.openai import hypotheses_of as hypotheses_of
 from rangevote.errors import DataError, MissingExtra, SetupError
 from rangevote.hypothesis import Hypothesis
 
-#: Samples that are drawn at the same time, and the most that one call gives.
+#: Samples that are drawn in parallel, and the most that one call returns.
 SLOTS = 4
 
 
 def start_server(path: Path, *, key: str = "", context: int = 4096) -> Any:
     """llama.cpp's own server, in threads of this process; its `listening_address` is on loopback.
 
-    The weights and the chat template are those of the file. With a `key` requests over HTTP need it.
+    Weights and chat template are those of the file. With a `key`, requests over HTTP need it.
     """
     try:
         xllamacpp = importlib.import_module("xllamacpp")
@@ -56,9 +56,9 @@ def start_server(path: Path, *, key: str = "", context: int = 4096) -> Any:
 
 
 class LlamaCppEngine:
-    """A GGUF file in llama.cpp, in this process, through xllamacpp: samples only, since it has no beams.
+    """A GGUF file in llama.cpp in this process, through xllamacpp; it samples, since it has no beam search.
 
-    Samples follow the seed in the order in which inputs are asked: the same run draws the same.
+    Samples follow the seed in the order of the inputs: the same run draws the same.
     """
 
     def __init__(self, path: Path, *, chat: bool = True, context: int = 4096) -> None:
@@ -66,7 +66,7 @@ class LlamaCppEngine:
         self._name, self._chat, self._asked = path.name, chat, 0
 
     def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:
-        """What the search finds for each input, best first, with the model's own log-probabilities."""
+        """The hypotheses of a search for each input, best first, with the model's own log-probabilities."""
         from rangevote.engines.openai.generating import RequestBuilder, check_search
         from rangevote.generation.generate import Request
         from rangevote.generation.plan import derived_seed
@@ -77,7 +77,7 @@ class LlamaCppEngine:
         lists = []
         for i, input in enumerate(inputs):
             query = builder.query(search, Request.of(i, input), "voters")
-            seed = derived_seed(search.seed, 0, self._asked)  # of the first sample; the others count on
+            seed = derived_seed(search.seed, 0, self._asked)  # of the first sample; the others count from it
             self._asked += 1
             responses = [
                 self._call(query.path, {**query.body, "n": n, "seed": seed + drawn}, i)
@@ -95,4 +95,4 @@ class LlamaCppEngine:
         try:
             return handle(body)
         except (RuntimeError, ValueError) as error:
-            raise DataError(f"llama.cpp refused it: {error}.", field=f"inputs[{number}]") from None
+            raise DataError(f"llama.cpp refused the request: {error}.", field=f"inputs[{number}]") from None

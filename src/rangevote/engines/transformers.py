@@ -1,16 +1,16 @@
-"""What transformers' `generate` gives back with `return_dict_in_generate=True`.
+"""Hypotheses from the output of transformers' `generate(return_dict_in_generate=True)`.
 
     output = model.generate(**inputs, num_beams=10, num_return_sequences=10, output_logits=True,
                             return_dict_in_generate=True)
     hypotheses_of(output, ends=[tokenizer.eos_token_id], inputs=len(prompts), decode=tokenizer.decode)
 
-`sequences_scores` is divided by a power of the length, so log P is added up from what each token got:
+`sequences_scores` is divided by a power of the length, so log P is summed over the tokens:
 
 * `output_logits=True`: log P of the model itself, for beams and samples.
-* beams with `output_scores=True` alone: what the search added up, with the changes that logits processors
-  made; the model's log P where there were none.
-* samples with `output_scores=True` alone: those are of the changed distribution they were drawn from, so log
-  P is not known; samples count once each and do not need it.
+* beams with `output_scores=True` only: the sum that the search used, changed by logits processors; without
+  processors, the model's log P.
+* samples with `output_scores=True` only: the scores belong to the changed distribution that the samples were
+  drawn from, so log P is unknown. Samples count once each and do not need it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def hypotheses_of(
     rows = len(output.sequences)
     if inputs < 1 or rows % inputs:
         raise UsageError(
-            f"{rows} sequences cannot be those of {inputs} inputs; pass inputs=, how many there were."
+            f"{rows} sequences cannot be those of {inputs} inputs; pass the number of inputs as inputs=."
         )
     reader = _Output(output, frozenset(ends), prompt, decode)
     every = rows // inputs
@@ -61,14 +61,14 @@ class _Output:
 
     def __init__(self, output: Any, ends: Collection[int], prompt: int | None, decode: Decode | None) -> None:
         self._output, self._ends, self._decode = output, ends, decode
-        beams = getattr(output, "beam_indices", None)  # (rows, steps), -1 behind the end
+        beams = getattr(output, "beam_indices", None)  # (rows, steps), -1 after the end
         self._beams = None if beams is None else beams.tolist()
-        self._sampled = not hasattr(output, "beam_indices")  # of beam outputs the field is there, if None
+        self._sampled = not hasattr(output, "beam_indices")  # outputs of beams have the field, perhaps None
         self._prompt = self._length_of_prompt() if prompt is None else prompt
         self._steps = self._log_probs()
 
     def hypothesis(self, row: int) -> Hypothesis | None:
-        """One row: its tokens behind the prompt, up to the end; None of a beam that was never filled."""
+        """One row: its tokens after the prompt, up to the end; None for a beam that was never filled."""
         written = self._written(row)
         if self._beams is not None and not written:
             return None
@@ -83,7 +83,7 @@ class _Output:
         )
 
     def _written(self, row: int) -> list[int]:
-        """Tokens and end. What stands behind is padding, which may be ends too."""
+        """Tokens and end, without padding, which may consist of end tokens."""
         tokens: list[int] = self._output.sequences[row].tolist()[self._prompt :]
         if self._beams is not None:
             return tokens[: sum(beam >= 0 for beam in self._beams[row])]
@@ -93,7 +93,7 @@ class _Output:
         return tokens
 
     def _logprob(self, row: int, written: list[int]) -> float | None:
-        """The sum of what each token got, in the row in which its beam stood then."""
+        """The sum of the scores of the tokens, each in the row of its beam at that step."""
         if self._steps is None:
             return None
         total = 0.0
@@ -103,16 +103,16 @@ class _Output:
             total += float(values[at, token]) - (0.0 if mass is None else float(mass[at]))
         if not total <= LOGPROB_SLACK:  # true for NaN too
             raise DataError(
-                f"what its tokens got adds up to {total!r}, which is not a log-probability: processors have "
-                f"bent the scores. Call generate with output_logits=True.",
+                f"the scores of its tokens add up to {total!r}, which is not a log-probability: processors "
+                f"have changed the scores. Call generate with output_logits=True.",
                 field=f"sequences[{row}]",
             )
         return min(total, 0.0)
 
     def _log_probs(self) -> list[tuple[Any, Any]] | None:
-        """What every token got at every step (rows, vocabulary), and what to subtract for log P (rows,).
+        """The scores of every step (rows, vocabulary), and what to subtract for log P (rows,).
 
-        None where log P is not known.
+        None if log P is unknown.
         """
         if not self._sampled and self._beams is None:
             return None  # it is unknown which beam a token came from
@@ -128,4 +128,4 @@ class _Output:
         for name in ("scores", "logits"):
             if getattr(self._output, name, None) is not None and self._sampled:
                 return length - len(getattr(self._output, name))
-        raise DataError("it is not known where the prompt ends; pass prompt=, its number of tokens.")
+        raise DataError("the length of the prompt is unknown; pass its number of tokens as prompt=.")

@@ -1,12 +1,12 @@
-"""What vLLM's `LLM.generate` and `LLM.beam_search` give back.
+"""Hypotheses from the outputs of vLLM's `LLM.generate` and `LLM.beam_search`.
 
     hypotheses_of(llm.generate(prompts, SamplingParams(n=32, logprobs=0)), ends=[tokenizer.eos_token_id])
     hypotheses_of(llm.beam_search(prompts, BeamSearchParams(beam_width=10, max_tokens=50)),
                   ends=[tokenizer.eos_token_id], decode=tokenizer.decode)
 
-Both have the natural log of P, summed over all tokens with the end; samples only where `logprobs` was set (0
-is enough), and then before temperature and truncation (`logprobs_mode="raw_logprobs"`). Beams come ordered by
-a score that counts the prompt in its length, which is not used here. More than 10 of them need
+Both have the natural log of P, summed over all tokens including the end; samples only if `logprobs` was set
+(0 is enough), and then before temperature and truncation (`logprobs_mode="raw_logprobs"`). Beams are ordered
+by a score that counts the prompt in its length; it is not used here. More than 10 of them need
 `LLM(..., max_logprobs=2 * beam_width)`. vLLM's server is read by `rangevote.engines.openai`.
 """
 
@@ -55,7 +55,7 @@ def _sample(sample: Any, index: int, ends: Collection[int]) -> Hypothesis:
 
 
 def _token_logprobs(sample: Any) -> list[float] | None:
-    """Those of the tokens that were drawn, where vLLM was asked for them."""
+    """The log-probabilities of the tokens that were drawn, if vLLM was asked for them."""
     logprobs = getattr(sample, "logprobs", None)
     if not logprobs or len(logprobs) != len(sample.token_ids):
         return None
@@ -65,7 +65,7 @@ def _token_logprobs(sample: Any) -> list[float] | None:
 
 
 def _beam(beam: Any, index: int, ends: Collection[int], decode: Decode | None) -> Hypothesis:
-    """A beam's tokens begin with the prompt; it has log-probabilities for each token behind it."""
+    """A beam's tokens begin with the prompt; it has a log-probability for each token after it."""
     written = beam.tokens[len(beam.tokens) - len(beam.logprobs) :]
     tokens = _without_end(written, ends)
     return Hypothesis(
