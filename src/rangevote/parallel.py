@@ -98,7 +98,7 @@ class _Processes:
     """Worker processes, each reached by a pipe of its own.
 
     `ProcessPoolExecutor` has one pipe for all results: a worker that is killed while it writes to it leaves
-    half a message and a lock, and the others, and the parent, wait for ever.
+    half a message and a lock, and the other workers and the parent wait forever.
     """
 
     def __init__(self, work: Callable[[Any], Any], workers: int) -> None:
@@ -142,7 +142,7 @@ class _Processes:
 
 
 def _serve(pipe: Connection, pickled: bytes) -> None:
-    """In a process: work on batches until the pipe ends, as it does when the parent is killed."""
+    """In a process: work on batches until the pipe ends, which it also does when the parent is killed."""
     import pickle
     import signal
 

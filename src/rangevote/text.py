@@ -50,7 +50,7 @@ HEAD = 2**14
 #: What a Parquet file begins with, which is read from its end (`random_access`).
 PARQUET = b"PAR1"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
-#: Links that are followed at most, as on Linux.
+#: Links that are followed at most, the limit of Linux.
 MOST_LINKS = 40
 
 Source = str | os.PathLike[str] | BinaryIO
@@ -223,7 +223,7 @@ class Stream(Closing):
         except OSError as error:
             raise SetupError(f"cannot read {self.name}: {_reason(error)}.") from error
         if chunk is None:
-            raise SetupError(f"cannot read {self.name}: it does not wait (non-blocking).")
+            raise SetupError(f"cannot read {self.name}: it is in non-blocking mode.")
         self.position += len(chunk)
         return cast(bytes, chunk)
 
@@ -386,7 +386,7 @@ def open_device(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def _descriptor(path: str | os.PathLike[str]) -> int | None:
-    """The number of the open file that `path` names, as 1 for `/dev/stdout` and 63 for `/dev/fd/63`."""
+    """The number of the open file that `path` names: 1 for `/dev/stdout`, 63 for `/dev/fd/63`."""
     descriptor = re.compile(rf"/(?:dev|proc/(?:self|{os.getpid()}))/fd/(\d+)")
     name = os.path.abspath(path)
     for _ in range(MOST_LINKS):

@@ -136,7 +136,7 @@ def test_comet_is_a_metric_of_outputs_with_the_packages_own_scores(encoding, tmp
 
 def test_scores_beyond_1_are_cut_with_a_word_on_how_to_scale_them(model, tmp_path):
     model.scale = 2.5
-    with pytest.warns(RangevoteWarning, match=r"gave 2\.5, which is cut to 1: .*as in comet:.*@3\."):
+    with pytest.warns(RangevoteWarning, match=r"gave 2\.5, which is cut to 1: .*scores: comet:.*@3\."):
         grades = measure(tmp_path).matrix(columns(["a"]), columns(["a"], "voters"))
     assert grades.tolist() == [[1.0]]
     scaled = measure(tmp_path, scale=5.0)
@@ -227,7 +227,7 @@ def test_the_grade_is_f1_of_the_candidate_and_the_voter(scorer):
 
 
 def test_a_model_whose_layer_is_not_known_says_how_to_name_it(scorer):
-    with pytest.raises(rv.UsageError, match=r"not tuned which layer.*as in bertscore:my/model@9"):
+    with pytest.raises(rv.UsageError, match=r"not tuned which layer.*Name one: bertscore:my/model@9"):
         rv.elect(["a"], similarity="bertscore:my/model")
     with pytest.raises(rv.UsageError, match=r"layer must be a whole number from 1, got 0"):
         rv.get_similarity("bertscore:my/model@0")

@@ -39,7 +39,7 @@ ANSWERS = 10
 #: From which share of equal answers, and of equal mistakes, on members are one voice.
 TWINS = 0.9
 MOST_ROUNDS = 100
-#: Votes and parts of votes are whole multiples of 2^-48 and 2^-30; what is this close is a tie.
+#: Votes and parts of votes are whole multiples of 2^-48 and 2^-30; numbers closer than `TIE` units are a tie.
 VOTE, PART, TIE = 2.0**48, 2.0**30, 2.0**24
 #: Cells of the dense tables that count equal answers.
 CELLS = 1 << 21
@@ -165,7 +165,7 @@ class AgreementTable:
         overlap, met = count.overlap()
         if not np.triu(met, 1).any():
             raise DataError(
-                "no two members answer the same ballot, so there is no agreement to find; join their files "
+                "no two members answer the same ballot, so their agreement is unknown; join their files "
                 "by the ids of their ballots, or leave shares out for equal shares."
             )
         count.merge_twins()
@@ -189,7 +189,7 @@ class AgreementTable:
 
     def _check(self, names: Sequence[str]) -> None:
         if not self.ballots:
-            raise DataError("there are no ballots, so there is no agreement of members to find.")
+            raise DataError("there are no ballots, so shares by agreement cannot be found.")
         if len(names) < 2:
             only = f"{names[0]!r} is the only member of the panel" if names else "no ballot has a panel"
             raise DataError(
@@ -394,16 +394,16 @@ def _weight(agreed: float, of: float) -> float:
 def _report(found: Agreement, voices: int) -> None:
     """Warn of members that agree with nobody, and of shares that say little."""
     if voices == 1:
-        warn("all members always give the same answers, so that they have equal shares.")
+        warn("all members always give the same answers, so they have equal shares.")
         return
     far = [name for name, p in found.agreement.items() if not p > 1 / ANSWERS]
     if len(far) == len(found.shares):
-        warn("no member agrees with the others more often than by chance, so that all have equal shares.")
+        warn("no member agrees with the others more often than by chance, so all have equal shares.")
     elif far:
         listed = ", ".join(f"{name!r} ({_percent(found.agreement[name])})" for name in far)
-        warn(f"no more than chance agrees with the other members: {listed}. The share of the vote is 0.")
+        warn(f"these members agree with the others no more often than by chance: {listed}. Their share is 0.")
     if not found.converged:
-        warn(f"the shares by agreement did not settle in {found.rounds} rounds; they are a mean of the last.")
+        warn(f"the shares by agreement did not settle in {found.rounds} rounds; their mean is taken.")
 
 
 def _percent(p: float) -> str:

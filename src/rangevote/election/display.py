@@ -22,7 +22,7 @@ MOST_CHARACTERS = 400
 MOST_ANSWERS = 5
 MOST_MEMBERS = 10
 
-#: Voters beyond which a notebook does not wait for the votes of words and the reason.
+#: Above this number of voters a notebook shows neither the votes of words nor the reason.
 MOST_VOTERS = 10_000
 SHADES = 5
 
@@ -45,12 +45,12 @@ color:inherit;background:none;border:0;border-bottom:1px solid rgba(128,128,128,
 
 
 class CandidateRow(NamedTuple):
-    """One candidate, as it is shown."""
+    """One row of the table."""
 
     candidate: int
     rank: str
     text: str
-    member: tuple[str, ...]  # whose it is, in a panel
+    member: tuple[str, ...]  # in a panel, the member that proposed it
     numbers: tuple[str, ...]  # log P, own likelihood where it counts, score
     marks: str
     elected: bool

@@ -171,7 +171,7 @@ def _leaves(hypotheses: Hypotheses) -> Iterator[dict[str, str]]:
 class Earned(NamedTuple):
     """What one n-gram of a candidate earned, and where it stands: `size` tokens from `begin`.
 
-    Of a set an n-gram earns once, where it stands first; the order of a whole text (`exact`) is 0.
+    In a set an n-gram earns once, at its first occurrence; the order of a whole text (`exact`) is 0.
     """
 
     begin: int

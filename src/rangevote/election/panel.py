@@ -66,8 +66,8 @@ def warn_of_self_election(panel: PanelShares, candidates: Hypotheses) -> None:
     for name in [name for name, share in panel.shares.items() if share >= most and len(panel.shares) > 1]:
         if (candidates.members or []).count(name) == 1:
             warn(
-                f"the member {name!r} has one output and at least half of the shares, so that it elects "
-                f"itself: the others cannot outvote it. Give it a smaller share, or more outputs."
+                f"the member {name!r} has one output and at least half of the shares, so it elects itself: "
+                f"the others cannot outvote it. Give it a smaller share, or more outputs."
             )
 
 

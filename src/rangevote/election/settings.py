@@ -109,7 +109,7 @@ class Option:
 
 
 def escaped(name: str) -> str:
-    """A name of the user's, such as a regular expression, as it stands in a signature."""
+    """A name that the user chose, such as a regular expression, escaped for a signature."""
     return name.replace("%", "%25").replace("|", "%7C")
 
 
@@ -679,7 +679,7 @@ def write_tables(tables: Mapping[str, Mapping[str, Any]], comment: str = "") -> 
 
 
 def _toml(value: Any) -> str:
-    """JSON, of which TOML differs in its tables and in one character that may not stand in a text."""
+    """JSON, from which TOML differs in tables and in one character that strings must escape."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_toml(key)} = {_toml(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -146,7 +146,7 @@ def why(result: Result) -> tuple[str, ...]:
 
 
 def _whose(result: Result) -> list[str]:
-    """Of a panel, whose output won, and who else said the same."""
+    """In a panel: whose output won, and which other members said the same."""
     if result.member is None:
         return []
     share = None if result.panel is None else result.panel.shares.get(result.member)

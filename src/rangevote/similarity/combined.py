@@ -22,7 +22,7 @@ class Mixture(Measure):
         if not parts or not 0 < total <= 1 + 1e-9:
             raise UsageError(
                 f"the coefficients of a mixture sum to {total:g}; they must sum to at most 1, so that grades "
-                f"stay within -1 and 1, as in 0.5*overlap_2+0.5*states."
+                f"stay within -1 and 1, for example 0.5*overlap_2+0.5*states."
             )
         self._parts = [(coefficient, as_measure(part)) for coefficient, part in parts]
         measures = [part for _, part in self._parts]

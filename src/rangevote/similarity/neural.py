@@ -241,7 +241,7 @@ class Comet(NeuralMeasure):
             scale = number_text(np.ceil(abs(worst) * self.scale))
             warn(
                 f"{self.name} gave {worst:.3g}, which is cut to {np.sign(worst):.0f}: grades are from -1 to "
-                f"1. Divide its scores, as in comet:{self.model}@{scale}."
+                f"1. Divide its scores: comet:{self.model}@{scale}."
             )
         return scores
 
@@ -326,7 +326,7 @@ class Bertscore(NeuralMeasure):
             scorer = library.BERTScorer(model_type=path, num_layers=self.layer)
         except KeyError as error:
             raise UsageError(
-                f"{self.name}: bert-score has not tuned which layer of this model to take. Name one, as in "
+                f"{self.name}: bert-score has not tuned which layer of this model to take. Name one: "
                 f"bertscore:{self.model}@9."
             ) from error
         # bert-score hands on the placeholder of transformers for the longest input where a folder has none,

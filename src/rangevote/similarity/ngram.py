@@ -284,7 +284,7 @@ def smoothed_bleu(argument: str, tokenize: Tokenise) -> Bleu:
 
 
 def _order(kind: str, argument: str) -> int:
-    """The highest order; without one 4, as everybody means it by BLEU."""
+    """The highest order, by default 4, the usual BLEU."""
     if not (argument or "4").isdecimal():
         raise UsageError(f"{kind} takes one highest order, such as {kind}_4; got {kind}_{argument}.")
     return int(argument or 4)

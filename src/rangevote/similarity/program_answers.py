@@ -39,7 +39,7 @@ class Command:
         if not self.arguments or shutil.which(self.arguments[0]) is None:
             named = self.arguments[0] if self.arguments else command
             raise UsageError(
-                f"exact:command: there is no program {named!r}; give one with its arguments, as "
+                f"exact:command: there is no program {named!r}; give one with its arguments, such as "
                 f"exact:command=python -I."
             )
         self.seconds = _seconds()
