@@ -230,7 +230,7 @@ def test_the_engine_elects_as_one_process_does_and_goes_on_where_it_stopped(tmp_
         Path(checkpoint[1]).mkdir()
         pq.write_table(pq.read_table(out, columns=["id"]).slice(0, 20), f"{checkpoint[1]}/done.parquet")
         assert run_command(vote) == 5
-        assert "is there from an unfinished run. Use --resume" in capfd.readouterr().err
+        assert "exists from an unfinished run. Use --resume" in capfd.readouterr().err
         assert run_command([*vote, "--resume"]) == 0
         assert len(pq.read_table(out)) == 60
         data.write_text(json.dumps({"id": "bad", "candidates": [{"text": "a", "logprob": 0.5}]}) + "\n")

@@ -140,7 +140,7 @@ class Elect:
         return {self.prefix + name: [row.get(name) for row in rows] for name in self._names()}
 
     def _names(self) -> list[str]:
-        """The columns of results that these settings can fill."""
+        """The columns that results can have under these settings."""
         settings = self.settings
         others = {"id", "member", "members", "left_out"} | (set() if settings.winners > 1 else {"winners"})
         if not hasattr(settings.measure, "label"):  # of answers
@@ -168,14 +168,14 @@ class Elect:
         except UnclearScore as error:  # here are no options that say what a field means
             raise UsageError(
                 f"{error.question} If it is one, name it logprob; that is a natural-log sum over all tokens. "
-                f"If it is a judgement that is to count beside the votes, such as a reward, give each "
-                f"candidate {{'scores': {{'reward': ...}}}} and pass Elect(scores={{'reward': X}}). "
-                f"Otherwise drop it."
+                f"If it is a reward or another quality score, give each candidate "
+                f"{{'scores': {{'reward': ...}}}} and pass Elect(scores={{'reward': X}}) to add it to the "
+                f"votes. Otherwise drop it."
             ) from None
 
 
 def _plain(value: Any) -> Any:
-    """Python's own lists and objects in place of numpy's and pandas'; null in an object is left out."""
+    """Plain lists and objects instead of those of numpy and pandas; nulls in objects are left out."""
     if isinstance(value, np.generic):
         return value.item()
     if hasattr(value, "tolist"):
@@ -186,7 +186,7 @@ def _plain(value: Any) -> Any:
 
 
 def _scored(texts: Any, logprobs: Any) -> Any:
-    """Texts with the log-probabilities of a second column."""
+    """Texts with the log-probabilities from a second column."""
     if logprobs is None or not isinstance(texts, list):
         return texts
     if not isinstance(logprobs, list) or len(logprobs) != len(texts):
@@ -200,7 +200,7 @@ def _scored(texts: Any, logprobs: Any) -> Any:
 
 @contextmanager
 def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator[Any]:
-    """Ray, connected: a cluster by its address, or one of our own on this machine alone."""
+    """A connection to Ray: to the cluster at this address, or to a new one on this machine."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # nothing is reported to anyone
     address = address or os.environ.get("RAY_ADDRESS")
     if address is None:  # listen on the loopback device only; read when Ray is imported
@@ -226,5 +226,5 @@ def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator
 
 
 def one_line(error: BaseException) -> str:
-    """The message of an error of Ray, which may have pages."""
+    """The message of an error of Ray, which may be very long, in one line."""
     return " ".join(str(error).split())[:500]

@@ -371,7 +371,7 @@ def interrupted(run, data, speaker, tmp_path) -> Paths:
     speaker.stop_at = None
     assert done.code == 130
     assert "interrupted. Results so far are kept in" in done.err
-    assert "go on with --resume" in done.err
+    assert "continue with --resume" in done.err
     return paths
 
 
@@ -418,7 +418,7 @@ def test_ballots_cannot_be_asked_for_half_way(run, data, interrupted, tmp_path):
     interrupted.ballots_partial.unlink()
     done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, "--resume")
     assert done.code == 5
-    assert "nbest.jsonl.partial, which goes with it, is missing" in done.err
+    assert "nbest.jsonl.partial, which belongs to it, is missing" in done.err
     assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
 
 

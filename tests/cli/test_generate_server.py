@@ -405,7 +405,7 @@ def test_a_run_that_was_stopped_is_resumed_to_the_same_bytes(ask, tmp_path):
         stopped = ask(upstream, *options, *files("part"))
     assert stopped.code == 5
     assert "answered 503 Service Unavailable. The server's message: overloaded" in stopped.err
-    assert "go on with --resume" in stopped.err
+    assert "continue with --resume" in stopped.err
     with Upstream() as upstream:  # elsewhere, and with other bounds
         done = ask(upstream, *options, *files("part"), "--resume", "--concurrency", 3)
     assert done.code == 0
@@ -427,7 +427,7 @@ def test_ctrl_c_closes_all_calls_and_keeps_what_is_done(prompts, tmp_path):
         _, err = process.communicate(timeout=120)
         until(lambda: upstream.open == 0)
     assert process.returncode == 130
-    assert b"go on with --resume" in err
+    assert b"continue with --resume" in err
     assert b"Traceback" not in err
     assert winners_in(partial) == [1, 2]
 

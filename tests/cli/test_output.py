@@ -81,7 +81,7 @@ def test_an_unfinished_output_asks_for_resume_or_force(run, tmp_path):
     data, out = unfinished(run, tmp_path)
     done = run("vote", data, "-o", out)
     assert done.code == 5
-    assert "is there from an unfinished run. Use --resume to go on with it, or --force" in done.err
+    assert "exists from an unfinished run. Use --resume to continue it, or --force" in done.err
     assert run("vote", data, "-o", out, "--force").code == 0
     assert out.read_bytes() == run("vote", data).out
 
@@ -201,7 +201,7 @@ NO_RESULT = "line 1 of the output is not the result of an election; the file was
             ("out.jsonl.partial.json", notes, "cannot be read. Use --force to start again.")
             for notes in (b'{"fingerprint": "x", "options": [[1, 2]]}', b"[" * 10_000, b"[]", b"{")
         ],
-        ("out.jsonl.partial.json", None, "out.jsonl.partial.json, which says how it was made, is missing"),
+        ("out.jsonl.partial.json", None, "out.jsonl.partial.json, which has its options, is missing"),
     ],
     ids=lambda value: repr(value)[:12],
 )

@@ -39,7 +39,7 @@ def test_a_bad_line_is_named_and_stops_the_run_or_is_skipped_in_its_place(run, t
     assert named in done.err
     assert not out.exists()
     assert len((tmp_path / "out.jsonl.partial").read_bytes().splitlines()) == 1  # earlier results are kept
-    assert "go on with --resume" in done.err
+    assert "continue with --resume" in done.err
     done = run("vote", data, "--on-error", "skip")
     assert (done.code, "1 of 3 ballots were skipped" in done.err) == (4, True)
     assert named in done.results()[1]["error"]

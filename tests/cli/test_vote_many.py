@@ -60,7 +60,7 @@ def test_processes_go_on_with_an_unfinished_output(run, tmp_path):
     assert run("vote", data, "-o", tmp_path / "two.jsonl", "--force").code == 3
     done = run("vote", other, "-o", tmp_path / "two.jsonl", "--resume", "--workers", 2)
     assert done.code == 5
-    assert "the output has 300 lines, the input only 1; it changed" in done.err
+    assert "the output has 300 lines, the input only 1; the input changed" in done.err
 
 
 def test_other_formats_and_a_file_of_voters_are_shared_out_too(run, tmp_path):
@@ -103,7 +103,7 @@ def test_a_worker_that_is_killed_is_named_and_the_run_can_go_on(run, tmp_path):
     _, err = process.communicate(b"".join(rows[600:]), timeout=PATIENCE)
     assert process.returncode == 5
     assert b"a worker process was killed or ended early" in err
-    assert (b"go on with --resume" in err) == (tmp_path / "out.jsonl.partial").exists()
+    assert (b"continue with --resume" in err) == (tmp_path / "out.jsonl.partial").exists()
     assert run("vote", data, "-o", out, "--resume", "-s", "edit").code == 0
     assert out.read_bytes() == run("vote", data, "-s", "edit").out
 

@@ -61,7 +61,10 @@ def test_members_of_one_ballot_file_are_a_panel(run):
     [
         (["--voters", "{0}/a.jsonl=0.7", "--voters", "{0}/b.jsonl"], "give each of them one"),
         (["--voters", "{0}/a.jsonl=0.7"], "shares are for several files of voters"),
-        (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=2", "--shares", "a=1,b=2"], "and do so once"),
+        (
+            ["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=2", "--shares", "a=1,b=2"],
+            "do not combine them with",
+        ),
         (["--voters", "{0}/a.jsonl=1", "--voters", "{0}/b.jsonl=-1"], "share of 'b' must be a number from 0"),
         (["--voters", "{0}/a.jsonl", "--voters", "{0}/a.jsonl"], "a.jsonl is given twice"),
         (["--shares", "a"], "write each name once, with its number, as A=0.7,B=0.3"),

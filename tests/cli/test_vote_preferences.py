@@ -35,7 +35,7 @@ def test_a_ballot_on_which_nothing_is_preferred_has_no_pair_and_is_counted(run, 
     out = tmp_path / "pairs.jsonl"
     done = run("vote", "--to", "preferences", "-o", out, stdin=lines(EQUAL, TRAIN))
     assert done.code == shown.code == 0
-    assert "1 of 2 ballots have no pair: all their candidates got the same score" in done.err
+    assert "1 of 2 ballots have no pair, because all their candidates have the same score" in done.err
     assert out.read_bytes() == shown.out
     assert [json.loads(line)["id"] for line in out.read_bytes().splitlines()] == ["train"]
 

@@ -130,7 +130,7 @@ def test_without_ids_files_of_different_length_are_bad_data(shorter: int, vote: 
     }
     found = list(join({"a": files["a"]}, {"b": files["b"]}) if vote else join(files))
     assert found[0].ballot is not None
-    assert f"has no partner in {'ab'[1 - shorter]!r}" in str(found[1].error)
+    assert f"has no counterpart in {'ab'[1 - shorter]!r}" in str(found[1].error)
 
 
 def test_a_bad_record_spoils_its_ballot_only() -> None:

@@ -74,11 +74,11 @@ def test_one_filter_of_an_lm_eval_log_is_read(ballots: Ballots) -> None:
         found = ballots(data, warn=warnings.append)
         assert [(b.id, texts(b)) for b in found] == [(0, ["strict-match 0"]), (1, ["strict-match 1"])]
     assert len(warnings) == 2
-    assert "'strict-match' are read" in warnings[0]
+    assert "only the answers of the first filter, 'strict-match', are read" in warnings[0]
     [first, _] = ballots(lines(*rows), filter="flexible-extract")
     assert texts(first) == ["flexible-extract 0"]
     assert ballots(lines(*rows), filter="flexible", warn=warnings.append) == []
-    assert warnings[2].endswith("'flexible'; they have: strict-match, flexible-extract")
+    assert warnings[2].endswith("'flexible', only strict-match, flexible-extract")
     [ballot] = ballots(lines(rows[0] | {"filter": "none"}))
     assert texts(ballot) == ["strict-match 0"]
 
@@ -351,7 +351,7 @@ def test_rv_read_gives_ballots_and_names_what_is_wrong(tmp_path) -> None:
     assert rv.elect(next(found), similarity="overlap_1").winner == "a b"
     with pytest.raises(rv.DataError, match=r"a\.jsonl:2: outs: expected a list"):
         next(found)
-    with pytest.raises(rv.UsageError, match=r"no option 'groupby' of read. Did you mean 'group_by'"):
+    with pytest.raises(rv.UsageError, match=r"read has no option 'groupby'. Did you mean 'group_by'"):
         rv.read(path, groupby="id")
     with pytest.raises(rv.UsageError, match="carry is 'id'; give a list"):
         rv.read(path, carry="id")
@@ -546,7 +546,7 @@ def test_answers_of_the_responses_api_are_read(
 
 def test_refusals_and_filtered_answers_are_left_out_with_one_warning(ballots: Ballots, fault: Fault) -> None:
     rows = [batch(REFUSAL, chat("yes", refusal=None), FILTERED, custom_id=f"r{i}") for i in range(2)]
-    with pytest.warns(UserWarning, match=r"^response.body.choices: a refusal, .* is left out") as warned:
+    with pytest.warns(UserWarning, match=r"^response.body.choices: refusals and .* are left out") as warned:
         found = ballots(lines(*rows))
     assert [ballot.candidates for ballot in found] == [[Hypothesis("yes", sampled=True)]] * 2
     assert len(warned) == 1
@@ -649,7 +649,7 @@ def test_records_in_an_array_are_read_as_those_of_lines(ballots: Ballots) -> Non
 @pytest.mark.parametrize(
     ("data", "options", "message"),
     [
-        (b'{"generated_text": "a"}', {}, "input: expected an array .* are the format jsonl"),
+        (b'{"generated_text": "a"}', {}, "input: expected an array .* is the format jsonl"),
         (b"[[5]]", {}, r"input\[0\]: outputs\[0\]: expected a text or an object, got the number 5"),
         (b'[[{"generated_text": 5}]]', {}, r"input\[0\]: outputs\[0\].generated_text: expected a text"),
         (b"[5]", {}, r"input\[0\]: outputs: expected a list of texts or objects"),

@@ -234,7 +234,7 @@ def test_without_pyarrow_it_is_said_what_to_install(monkeypatch):
 def test_ids_of_two_kinds_cannot_be_written():
     write = ParquetWriter()
     write(Ballot([Hypothesis("a")], id=1))
-    with pytest.raises(DataError, match="'x' is not a number as the ids before it"):
+    with pytest.raises(DataError, match="'x' is not a number, unlike earlier ids"):
         write(Ballot([Hypothesis("a")], id="x"))
 
 

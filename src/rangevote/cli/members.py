@@ -1,4 +1,4 @@
-"""Files as the members of a panel: their names, their ballots, their shares, and what is said of them."""
+"""Files as the members of a panel: names, ballots, shares, and the table of members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rangevote.formats import Entry, Reading, ReadOptions
 
 ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".txt", ".csv", ".tsv", ".parquet", ".moses"}
-#: Ballots of a stream, which cannot be read twice, that shares are found from.
+#: Ballots from which shares are found in a stream, which cannot be read twice.
 WARM_UP = 1_000
 
 
@@ -37,12 +37,12 @@ class PanelFiles(NamedTuple):
 
     @property
     def members(self) -> list[str]:
-        """The names of those who vote, where several files are a panel."""
+        """The names of the voting members; empty unless several files are a panel."""
         names = list(self.voting or self.standing)
         return names if len(names) > 1 else []
 
     def read(self, files: ExitStack, reading: ReadOptions) -> tuple[Reading, Iterator[Entry]]:
-        """The first file, for the progress bar, and the ballots of all of them, joined."""
+        """The first file, for the progress bar, and the joined ballots of all files."""
         from rangevote.formats import join, read
 
         # a field to carry may be in one of the files only
@@ -60,8 +60,7 @@ class PanelFiles(NamedTuple):
 def panel_files(
     ballots: Sequence[str], voters: Sequence[str], settings: Settings
 ) -> tuple[PanelFiles, Settings]:
-    """The files of an election, and the settings with the shares of their members, where several files are a
-    panel."""
+    """The files of an election, and the settings; of a panel of files, with the shares of members."""
     paths, shares = [], []
     for text in voters:
         path, equals, share = text.rpartition("=")
@@ -77,7 +76,7 @@ def panel_files(
     if given and (len(given) < len(names) or not names or settings.shares is not None):
         raise UsageError(
             "shares are for several files of voters: give each of them one, as --voters a.jsonl=0.7 "
-            "--voters b.jsonl=0.3, or none, and do so once."
+            "--voters b.jsonl=0.3, or none; do not combine them with --shares."
         )
     if not names:
         return files, settings
@@ -95,8 +94,7 @@ def panel_files(
 
 
 def _members(paths: Sequence[str]) -> dict[str, str]:
-    """Files by the names of their members: that of the file, or, where two would have the same name, as
-    given."""
+    """Member -> file. A member has the name of its file, or the path if two files have the same name."""
     real = list(map(os.path.realpath, paths))
     for path, file in zip(paths, real, strict=True):
         if real.count(file) > 1:
@@ -107,7 +105,7 @@ def _members(paths: Sequence[str]) -> dict[str, str]:
 
 
 def stem(path: str) -> str:
-    """The name of a file without its folder and endings that say nothing about a system.
+    """The name of a file without folder and endings.
 
     >>> stem("out/gpt-3.5.jsonl.gz")
     'gpt-3.5'
@@ -119,7 +117,7 @@ def stem(path: str) -> str:
 
 
 class FoundShares(NamedTuple):
-    """Shares by agreement, in words what they were found from, and a stream that was begun for them."""
+    """Shares by agreement, a note on the ballots they come from, and the stream that was begun for them."""
 
     agreement: Agreement
     note: str
@@ -127,8 +125,7 @@ class FoundShares(NamedTuple):
 
 
 def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, settings: Settings) -> FoundShares:
-    """The shares of members by their agreement: over all ballots of files, which are read twice; over the
-    first ones of a stream."""
+    """Shares by agreement: over all ballots of files, which are read twice, or over the first of a stream."""
     from rangevote.evaluation.panel_report import agreement_of
 
     if all(map(os.path.isfile, panel.paths)):
@@ -148,7 +145,7 @@ def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, setti
 def member_table(
     shares: Mapping[str, float], agreement: Agreement | None = None, wins: Counter[str] | None = None
 ) -> Table:
-    """A row for each member: its share, how often it agrees with the others, how often it wins."""
+    """A row for each member: share, agreement with the others, wins."""
     from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 
     columns = [Column("share", decimals=3)]

@@ -1,7 +1,7 @@
-"""Where lines go: standard output, or a file that appears only when it is complete.
+"""Outputs of commands: standard output, or a file that appears when it is complete.
 
 A run writes `OUT.partial` and renames it at the end. `OUT.partial.json` beside it has the options that decide
-the content, so that `--resume` goes on only where the new lines fit the old ones.
+the content, so that `--resume` continues a run only under the same options.
 
     with open_output(output, source, options, resume=resume, force=force) as sink:
         with keeping_results(sink, bar):
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from rangevote.hypothesis import Ballot
 
 BUFFER = 1 << 20
-#: A table that lines of results are to become: its format (parquet, csv, tsv, preferences) and its columns.
+#: A table made from lines of results: its format (parquet, csv, tsv, preferences, screen) and its columns.
 Table = tuple[str, "ResultShape"]
 #: Ending of a compressed file -> the program that writes it.
 COMPRESSORS = {".gz": "gzip", ".zst": "zstd", ".bz2": "bzip2", ".xz": "xz"}
 
 
 class ClosedPipe(RangevoteError):
-    """The reader of our standard output is gone (`| head`): leave quietly, as the shell's own tools do."""
+    """The reader of standard output is gone (`| head`): exit quietly, as shell tools do."""
 
     exit_code = 141
 
@@ -53,8 +53,8 @@ class Interrupted(RangevoteError):
 
 
 class Sink:
-    """Takes lines of bytes, one or more at a time. `done` and `last`: how many an earlier run has written,
-    and the last of them; `name`: what messages call it."""
+    """Takes lines of bytes, one or more at a time. `done` and `last` are the number of lines that an earlier
+    run wrote and the last of them; `name` is used in messages."""
 
     done, last, name = 0, b"", ""
     _file: BinaryIO
@@ -66,7 +66,7 @@ class Sink:
             self._fail(error)
 
     def flush(self) -> None:
-        """Hand what was written to the system, so that it outlives the process."""
+        """Hand the written lines to the system, so that they outlive the process."""
         try:
             self._file.flush()
         except OSError as error:
@@ -76,7 +76,7 @@ class Sink:
         """All lines are there."""
 
     def close(self) -> str:
-        """Stop early: results are kept, and how to go on is returned; without results nothing is left."""
+        """Stop early: keep results, if there are any, and return a hint how to resume."""
         return ""
 
     def discard(self) -> None:
@@ -109,7 +109,7 @@ class StreamOutput(Sink):
 
     def finish(self) -> None:
         if self._rows is not None and (header := self._rows.finish()):
-            self._file.write(header)
+            super().write(header)
         self.flush()
 
     def _fail(self, error: OSError) -> NoReturn:
@@ -117,7 +117,7 @@ class StreamOutput(Sink):
 
 
 class OutputFile(Sink):
-    """A file that gets its name when it is complete; with `table`, its lines become a table or pairs then."""
+    """A file that gets its name when it is complete; with `table`, its lines are then made into a table."""
 
     def __init__(
         self,
@@ -152,17 +152,17 @@ class OutputFile(Sink):
         if self.path.exists() and not force:
             hint = " and is complete, so there is nothing to resume" if resume else ""
             raise SetupError(f"{self.path} already exists{hint}. Use --force to overwrite it.")
-        # an empty one is of a run that was killed before its first line, and nothing is lost with it
+        # an empty one was left by a run that was killed before its first line
         if self.partial.exists() and self.partial.stat().st_size and not (resume or force):
             raise SetupError(
-                f"{self.partial} is there from an unfinished run. Use --resume to go on with it, or --force "
-                f"to start again."
+                f"{self.partial} exists from an unfinished run. Use --resume to continue it, or --force to "
+                f"start again."
             )
 
     def _can_resume(self) -> bool:
         if not self._notes.exists() and self.partial.stat().st_size:
             raise SetupError(
-                f"cannot resume {self.partial}: {self._notes.name}, which says how it was made, is missing. "
+                f"cannot resume {self.partial}: {self._notes.name}, which has its options, is missing. "
                 f"Use --force to start again."
             )
         return self._notes.exists()
@@ -174,7 +174,7 @@ class OutputFile(Sink):
             self.keep()
             return
         self._file.truncate(0)
-        # in ASCII: the name of a file may hold bytes that are not text
+        # in ASCII: file names may have bytes that are not text
         text = json.dumps({"fingerprint": fingerprint(wanted), "options": wanted}, indent=1)
         try:
             with draft_of(self._notes) as draft:
@@ -184,7 +184,7 @@ class OutputFile(Sink):
             raise
 
     def _check_options(self, wanted: dict[str, str]) -> None:
-        """Refuse to go on under other options than the file was begun with."""
+        """Refuse to resume under other options than those of the unfinished run."""
         try:
             notes = json.loads(self._notes.read_text(encoding="utf-8"))
             before = {str(name): value for name, value in notes["options"].items()}
@@ -200,7 +200,7 @@ class OutputFile(Sink):
             )
 
     def keep(self, most: int | None = None) -> None:
-        """Of what an earlier run wrote keep whole lines only, and `most` of them."""
+        """Keep the complete lines of an earlier run, at most `most` of them."""
         self._file.seek(0)
         self.done, self.last, size = 0, b"", 0
         for line in self._file:
@@ -215,7 +215,7 @@ class OutputFile(Sink):
         super().write(line)
 
     def finish(self) -> None:
-        """Everything is on the disk, then the file gets its name."""
+        """Write everything to the disk, then give the file its name."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -247,10 +247,10 @@ class OutputFile(Sink):
             self._file.close()
         except OSError as error:
             self._fail(error)
-        return f"Results so far are kept in {self.partial}; go on with --resume."
+        return f"Results so far are kept in {self.partial}; continue with --resume."
 
     def discard(self) -> None:
-        with suppress(OSError):  # a full disk: what is in the buffer cannot be written, and need not be
+        with suppress(OSError):  # a full disk: the buffer cannot be written, and need not be
             self._file.close()
         self.partial.unlink(missing_ok=True)
         self._notes.unlink(missing_ok=True)
@@ -261,7 +261,7 @@ class OutputFile(Sink):
 
 
 class ResultsAndBallots:
-    """The output of `generate`: results and, if wanted, their ballots, which keep in step line by line."""
+    """The output of `generate`: results and optionally their ballots, with the same number of lines."""
 
     def __init__(self, results: Sink, ballots: Sink | None) -> None:
         self.results, self.ballots = results, ballots
@@ -271,7 +271,7 @@ class ResultsAndBallots:
         for file in files:
             if file.done > self.done:  # the run stopped between the two lines
                 file.keep(self.done)
-        #: Says how far an earlier run came.
+        #: The sink whose lines say how far an earlier run came.
         self.leading: Sink = files[-1] if files else results
 
     def write(self, result: bytes, ballot: Ballot) -> None:
@@ -304,8 +304,8 @@ def open_output(
     force: bool,
     table: Table | None = None,
 ) -> Iterator[Sink]:
-    """The sink for `-o`, or standard output. Open it before the input is read, so that a second run on the
-    same file is refused at once; nothing of it stays if the input cannot be opened."""
+    """The sink for `-o`, or standard output. Open it before the input, so that a second run on the same file
+    is refused at once; it leaves no file behind if the input cannot be opened."""
     refuse_input(output, [source])
     if not _is_file(output):
         if table is not None and table[0] == "parquet":
@@ -321,7 +321,7 @@ def open_output(
             f"{output} would not be compressed: leave out {path.suffix}, or leave out -o and end the command "
             f"with | {COMPRESSORS[path.suffix]} > {output}"
         )
-    if not path.name:  # `.` and `/` have none to put endings behind
+    if not path.name:  # `.` and `/` have no name
         raise SetupError(f"cannot write {path}: is a directory.")
     if table is not None and table[0] == "parquet":
         need("pyarrow.parquet", "parquet", "writing Parquet files")  # before the work, not after
@@ -333,7 +333,7 @@ def open_output(
 
 
 def _is_file(output: str | None) -> bool:
-    """Whether `-o` names a file, which is written beside itself and can be resumed."""
+    """Whether `-o` names a file, whose run can be resumed."""
     return output is not None and output != "-" and not is_stream(output)
 
 
@@ -352,7 +352,7 @@ def _open_stream(output: str | None, *, force: bool) -> Iterator[BinaryIO]:
     try:
         yield stream
     finally:
-        with suppress(OSError):  # the reader is gone, which was reported
+        with suppress(OSError):  # the reader is gone, as reported
             stream.close()
 
 
@@ -403,13 +403,13 @@ def open_outputs(
 
 
 def _check_all_or_none(paths: Iterable[Path]) -> None:
-    """One file without the other would have to be thrown away."""
+    """Refuse to resume one of two files without the other."""
     partial = [path.with_name(path.name + ".partial") for path in paths]
     there = [path for path in partial if path.exists()]
     if len(there) < len(partial) and there:
         [missing] = [path for path in partial if path not in there]
         raise SetupError(
-            f"cannot resume {there[0]}: {missing}, which goes with it, is missing. Use --force to start "
+            f"cannot resume {there[0]}: {missing}, which belongs to it, is missing. Use --force to start "
             f"again."
         )
 
@@ -420,22 +420,22 @@ def fingerprint(options: Mapping[str, str]) -> str:
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
-    """One run at a time; the lock goes with the process, however it ends."""
+    """Lock the file, so that one run at a time writes it; the lock ends with the process."""
     try:
         import fcntl
-    except ImportError:  # Windows: opening twice for append is the user's to avoid
+    except ImportError:  # Windows has no such lock
         return
     try:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise SetupError(f"another run is writing {path} at this moment.") from None
+        raise SetupError(f"another run is writing {path}.") from None
 
 
-# Going on with the output of a run that stopped, and stopping so that one can go on
+# Resuming an unfinished run
 
 
 def skip_done(entries: Iterator[Entry], sink: Sink, *, text: bool) -> Iterator[Entry]:
-    """The entries that an earlier run has not yet answered; its last answer must fit."""
+    """The entries without a result from an earlier run, whose last line must match its entry."""
     entry = None
     for number in range(sink.done):
         entry = next(entries, None)
@@ -448,13 +448,13 @@ def skip_done(entries: Iterator[Entry], sink: Sink, *, text: bool) -> Iterator[E
 
 def input_too_short(sink: Sink, number: int) -> SetupError:
     return SetupError(
-        f"cannot resume: the output has {sink.done} lines, the input only {number}; it changed. "
+        f"cannot resume: the output has {sink.done} lines, the input only {number}; the input changed. "
         f"Use --force to start again."
     )
 
 
 def check_last(entry: Entry, sink: Sink, *, text: bool) -> None:
-    """The last line that an earlier run wrote must be the answer to this entry."""
+    """Refuse to resume unless the last line that an earlier run wrote is the result of this entry."""
     if entry.ballot is None or text:
         return
     try:
@@ -473,7 +473,7 @@ def check_last(entry: Entry, sink: Sink, *, text: bool) -> None:
 
 @contextmanager
 def keeping_results(sink: Sink | ResultsAndBallots, bar: Bar) -> Iterator[None]:
-    """Whatever ends the run inside, its results are kept, and the message says how to go on."""
+    """Keep the results of a run that ends early, and say in its message how to resume."""
     try:
         yield
     except ClosedPipe:

@@ -28,13 +28,13 @@ T = TypeVar("T")
 #: Different warnings that are printed before the rest is only hinted at.
 MOST_WARNINGS = 20
 ALL_EQUAL = (
-    "in {equal:,} of {all:,} ballots all candidates are equal, so the vote decided nothing there. If they "
+    "in {equal:,} of {all:,} ballots all candidates are equal, so the vote decided nothing. If they "
     "are samples, draw them at a temperature above 0 and with different seeds: some clients, such as the API "
     "models of lm-eval, send the same seed for every sample."
 )
 ALONE = (
     "in {alone:,} of {all:,} ballots the winner is the only output of a member that has half of the vote or "
-    "more, so it elected itself. Give it a smaller share or several outputs, or add a member."
+    "more, so it elected itself. Give that member a smaller share or several outputs, or add a member."
 )
 
 
@@ -48,8 +48,8 @@ class Position(Protocol):
 
 
 class Bar:
-    """Rate and time left, from the bytes of `stream` read so far, or from the items of `total`, of which
-    `done` were done before. On a terminal only, for what takes over a second."""
+    """Shows rate and time left, by the bytes read from `stream`, or by items of `total`, of which `done` were
+    done before. Only on a terminal, and after a second."""
 
     PATIENCE = 1.0  # seconds before it appears
     STEP = 0.1  # seconds between updates
@@ -96,14 +96,14 @@ class Bar:
         )
 
     def track(self, items: Iterable[T]) -> Iterator[T]:
-        """The items, each counted when it has been dealt with; the bar is closed after the last."""
+        """Yield the items and count each when the caller is done with it; close the bar after the last."""
         with self:
             for item in items:
                 yield item
                 self.advance()
 
     def show(self) -> None:
-        """Show the bar at once: what begins is known to take its time."""
+        """Show the bar at once, for work that is known to take long."""
         if not self._wanted or self._bar is not None:
             return
         from rich.console import Console
@@ -142,7 +142,7 @@ def loading(name: str, *, quiet: bool = False) -> Iterator[None]:
 
 
 class Notes:
-    """Prints notes and, once each, warnings; the library's warnings come here too."""
+    """Prints notes, and each warning once; warnings of the library too."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet, self._warned = quiet, set[str]()
@@ -160,7 +160,7 @@ class Notes:
             click.echo(text, nl=False, err=True)
 
     def warn(self, message: str) -> None:
-        """Print a warning, once; after many different ones, only that there are more."""
+        """Print a warning once; after many different warnings, print only that there are more."""
         if message in self._warned or len(self._warned) > MOST_WARNINGS:
             return
         self._warned.add(message)
@@ -170,7 +170,7 @@ class Notes:
 
 @dataclass
 class RunCounts:
-    """What the closing lines of a run say."""
+    """Counts for the messages at the end of a run."""
 
     skipped: int = 0
     undecided: int = 0
@@ -189,15 +189,15 @@ class RunCounts:
         self.alone += line.alone
         self.changed[line.changed] += 1
         self.wins.update(line.members)
-        if line.members:  # who never wins is in the table too
+        if line.members:  # members that never win are in the table too
             self.wins.update(dict.fromkeys((*line.voted, *line.left_out), 0))
         self.left_out.update(line.left_out)
 
     def tell(self, notes: Notes, ballots: int) -> None:
         if self.undecided:
             notes.tell(
-                f"{self.undecided} of {ballots} ballots have no pair: all their candidates got the same "
-                f"score."
+                f"{self.undecided} of {ballots} ballots have no pair, because all their candidates have the "
+                f"same score."
             )
         if self.no_winner:
             notes.tell(f"{self.no_winner} of {ballots} ballots have no winner.")
@@ -225,13 +225,13 @@ class RunCounts:
 
 
 def check_input(source: str, what: str = "ballots") -> None:
-    """Refuse to wait for a person to type a ballot file."""
+    """Refuse to read from a terminal."""
     if source == "-" and sys.stdin is not None and sys.stdin.isatty():
         raise click.UsageError(f"no input: give a file, or pipe {what} in.", click.get_current_context())
 
 
 def check_inputs(files: Sequence[str]) -> None:
-    """Refuse to read standard input twice, or from a person."""
+    """Refuse to read standard input twice, or from a terminal."""
     if files.count("-") > 1:
         raise UsageError("'-' (standard input) can be read once; name files for the others.")
     for path in files:

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
     from rangevote.formats.reader import Chunk, SeenIds
     from rangevote.formats.result_writer import ResultLine, ResultShape
 
-#: What results are written as.
+#: Formats of results.
 OUTPUT_FORMATS = ("jsonl", "parquet", "csv", "tsv")
-#: Options that change how a run goes but not what it writes; a resumed run may have others.
+#: Options that do not change the content of the output; a resumed run may change them.
 OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
     {"ballots", "output", "on_error", "resume", "force", "quiet", "strict"}
     | {"engine", "ray_address", "workers", "to", "trust_ids"}
 )
-#: Entries that a worker process takes at a time, where only decoding tells the records apart.
+#: Entries that a worker process takes at a time, in formats whose ballots are not single lines.
 ENTRIES = 64
 ONE_CANDIDATE = (
     "every ballot has one candidate, so nothing was decided. If each record is one sample, name what the "
@@ -218,7 +218,7 @@ def vote(
 def _output_table(
     output: str | None, to: str | None, shape: ResultShape, settings: Settings
 ) -> tuple[ResultShape, Table | None]:
-    """What is written of results, and the table that their lines become; None: they stay lines."""
+    """The shape of results, and the table that their lines become, or None if they stay lines."""
     written = to or format_by_name(output, *OUTPUT_FORMATS, option="--to")
     if shape.text and (to or written != "jsonl"):
         name = FORMAT_NAMES.get(written, written)
@@ -241,17 +241,17 @@ def _output_table(
 
 @dataclass(frozen=True)
 class Voting:
-    """How chunks of an input become lines of output; can be sent to another process."""
+    """Turns chunks of input into lines of output; can be sent to another process."""
 
     settings: Settings
     shape: ResultShape
     reading: ReadOptions
     format: str | None
     allow_empty: bool
-    compare: bool = False  # each winner with the most likely candidate
+    compare: bool = False  # count ballots whose winner is not the most likely candidate
 
     def elect(self, chunk: Chunk) -> Iterator[ResultLine]:
-        """Decode, elect, encode; a bad ballot becomes a line too, so that input and output keep in step."""
+        """Decode, elect, encode; a bad ballot becomes a line too, so that lines match ballots."""
         from rangevote.election.elect import elect_each
         from rangevote.formats.reader import chunk_entries
         from rangevote.formats.result_writer import ResultLine, empty_line, error_line, result_line
@@ -277,7 +277,7 @@ class Voting:
                 yield ResultLine(b"", SetupError(f"{entry.where}: out of memory."))
 
     def elect_in_process(self, chunk: Chunk) -> tuple[list[ResultLine], list[str]]:
-        """The lines of a chunk and the warnings that came up, in a worker process."""
+        """The lines of a chunk and its warnings, in a worker process."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             lines = list(self.elect(chunk))
@@ -287,7 +287,7 @@ class Voting:
     def lines(
         self, chunks: Iterator[Chunk], sink: Sink, workers: int, notes: Notes
     ) -> Generator[ResultLine, None, None]:
-        """The lines of all chunks in order, each id once, without those that an earlier run has written."""
+        """The lines of all chunks in order, without those of an earlier run; a repeated id is an error."""
         from rangevote.formats.reader import Entry, SeenIds, repeated
         from rangevote.formats.result_writer import error_line
 
@@ -310,7 +310,7 @@ class Voting:
             yield lines
 
     def _left(self, chunks: Iterator[Chunk], sink: Sink, seen: SeenIds | None) -> Iterator[Chunk]:
-        """The chunks after the ballots that an earlier run has answered, which are read for their ids."""
+        """The chunks after the ballots of an earlier run, which are read for their ids only."""
         from rangevote.formats.reader import chunk_entries
 
         left = sink.done
@@ -340,7 +340,7 @@ def _write_all(
     require_nonempty: bool,
     pairs: bool,
 ) -> RunCounts:
-    """Write every line, and say what there is to say at the end."""
+    """Write every line; at the end show notes and warnings."""
     from rangevote.formats.result_writer import is_pair
 
     counts = RunCounts()

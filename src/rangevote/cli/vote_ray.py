@@ -1,8 +1,8 @@
-"""`rangevote vote --engine ray`: Ray Data reads, shares out the elections, writes, and keeps what is done.
+"""`rangevote vote --engine ray`: Ray Data reads, distributes the elections, writes, and keeps a checkpoint.
 
-Where ballots have ids, Ray keeps those whose results are written in a checkpoint beside the output, and a
-later run leaves them out. The checkpoint is named for the options, since results of other options do not go
-together. A file `_SUCCESS` in the output says that the run is complete.
+Where ballots have ids, a checkpoint beside the output has the ids of those with results, which a resumed run
+skips. Its name has a digest of the options, so that results under different options are never mixed. A file
+`_SUCCESS` in the output marks a complete run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats.result_writer import ResultShape
 
-#: Rows of a task, of which the results are one file.
+#: Rows of a task, whose results are one file.
 ROWS = 10_000
 
 
@@ -34,8 +34,8 @@ def vote_on_ray(
     reading: ReadOptions,
     options: Mapping[str, str],
 ) -> tuple[int, int]:
-    """Elect all ballots of the one file; returns how many have results, and how many of those are errors.
-    `given` are the options of the command, `options` those that decide what is written."""
+    """Elect all ballots of the file; returns the number of results, and how many of them are errors.
+    `given` has the options of the command, `options` those that decide the content of the output."""
     local = {
         f"--{name.replace('_', '-')}": given[name] for name in ("text", "voters", "allow_empty", "carry")
     }
@@ -71,7 +71,7 @@ def vote_on_ray(
         on_error=on_error,
     )
     parquet = (reading.format or ballots.rstrip("/").rpartition(".")[2]) == "parquet"
-    hint = f"Results so far are kept in {output}; go on with --resume."
+    hint = f"Results so far are kept in {output}; continue with --resume."
     try:
         with ray_session(given["ray_address"]) as ray:
             _elect_all(ray, ballots, output, checkpoint, elect, parquet=parquet, force=force)
@@ -83,7 +83,7 @@ def vote_on_ray(
 
 
 def _check_output(output: str, checkpoint: str, *, resume: bool, force: bool) -> None:
-    """Refuse to mix results with others; with `force` forget what an earlier run has done."""
+    """Refuse to mix results with those of other runs; with `force`, delete the checkpoint."""
     if force and _exists(checkpoint):
         system, name = _located(checkpoint)
         system.delete_dir(name)
@@ -96,8 +96,7 @@ def _check_output(output: str, checkpoint: str, *, resume: bool, force: bool) ->
         )
     elif not resume and not force and _exists(output):
         raise SetupError(
-            f"{output} is there from an unfinished run. Use --resume to go on with it, or --force to start "
-            f"again."
+            f"{output} exists from an unfinished run. Use --resume to continue it, or --force to start again."
         )
 
 
@@ -109,7 +108,7 @@ def _elect_all(
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # an error is ours to report
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    context.read_op_min_num_blocks = 1  # the checkpoint's filter is slow with the many blocks of the default
+    context.read_op_min_num_blocks = 1  # with the many blocks of the default, the checkpoint's filter is slow
     try:
         read = ray.data.read_parquet if parquet else ray.data.read_json
         schema = read(ballots).schema()
@@ -129,7 +128,7 @@ def _elect_all(
 
 
 def _finish(output: str) -> tuple[int, int]:
-    """Mark the output as complete; how many results it has, and how many are errors."""
+    """Mark the output as complete; returns the number of results, and how many are errors."""
     dataset = need("pyarrow.dataset", "ray", "--engine ray")
     if not _exists(output):  # Ray makes no folder for no rows
         return 0, 0

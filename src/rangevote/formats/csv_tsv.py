@@ -3,9 +3,9 @@
     id,source,text,logprob
     7,What is 6 x 7?,"42",-0.3
 
-Cells are quoted as spreadsheets and pandas do it. Columns with the names of the ballot file's fields have
-their values: numbers, true and false, lists as JSON; an empty cell of those is not known. Every other cell
-is a text. Ballots are written with one sample per row.
+Cells are quoted as spreadsheets and pandas do it. Columns named as fields of the ballot file have values of
+the same types: numbers, true and false, lists as JSON; an empty cell means that the value is not known. All
+other cells are texts. Ballots are written with one sample per row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import DataError
-from rangevote.formats.jsonl import decode_text, parse, refuse_others, write_ballot
+from rangevote.formats.jsonl import decode_text, line_for, parse
 from rangevote.formats.layouts import IDS, LISTS, SOURCES, TEXTS, Located
 from rangevote.formats.logprobs import number
 from rangevote.formats.reader import ReadOptions
@@ -34,7 +34,7 @@ NAMES = {"csv": "CSV", "tsv": "TSV"}
 
 
 def table_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
-    """The rows of a table as records, in which an empty cell that means nothing is left out;
+    """The rows of a table as records, without empty cells that mean an unknown value;
     `options.format` says which kind of table it is."""
     format = options.format or "csv"
     rows = _rows(stream, options.max_line_bytes, format)
@@ -47,8 +47,8 @@ def table_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
 
 
 def looks_delimited(first: bytes, name: str, columns: Set[str] = frozenset()) -> str | None:
-    """csv or tsv, where the first line has the usual names of columns or all `columns`, or the file's
-    name says so; else None."""
+    """csv or tsv, if the first line has usual column names or all `columns`, or the file's name says so;
+    otherwise None."""
     try:
         text = first.decode()
     except UnicodeDecodeError:
@@ -72,7 +72,7 @@ def _delimiter(header: str, format: str) -> str:
 
 
 def _rows(stream: Stream, limit: int, format: str) -> Iterator[tuple[str, list[str]]]:
-    """The cells of each row that is not blank, the header first, and where the row begins."""
+    """The cells of each non-blank row, the header first, with the place where the row begins."""
     lines = _lines(stream, limit)
     first = next(lines, None)
     if first is None:
@@ -123,7 +123,7 @@ def _record(where: str, cells: Sequence[str], names: Sequence[str]) -> Located:
 
 
 def _value(name: str, cell: str) -> Any:
-    """The value of a cell, None where an empty one means that it is not known."""
+    """The value of a cell; None if it is not known."""
     if name in NUMBERS:
         return number(cell.strip().encode(), name) if cell.strip() else None
     if name in ("finished", "sampled"):
@@ -144,7 +144,7 @@ COLUMNS = ("id", "source", "references", *Hypothesis.__struct_fields__)
 
 
 def delimited_line(cells: Iterable[Any], format: str) -> bytes:
-    """One row; true, false and lists are written as JSON has them, and what is not known as nothing."""
+    """One row; true, false and lists are written as JSON, unknown values as empty cells."""
     line = io.StringIO()
     plain = [
         cell if isinstance(cell, str) or cell is None else msgspec.json.encode(cell).decode()
@@ -156,18 +156,18 @@ def delimited_line(cells: Iterable[Any], format: str) -> bytes:
 
 
 class DelimitedWriter:
-    """Takes ballots and gives a row for each candidate; ballots without an id are numbered."""
+    """Turns ballots into rows, one per candidate; ballots without an id are numbered."""
 
     def __init__(self, format: str) -> None:
         self._format, self._numbers, self._header = format, count(), delimited_line(COLUMNS, format)
 
     def __call__(self, ballot: Ballot) -> bytes:
-        refuse_others(ballot, self._format)
+        line = line_for(ballot, self._format)
         if ballot.id == "":
             raise DataError("is empty, so its rows could not be told from others", field="id")
         if not ballot.candidates:
-            raise DataError(f"there are no candidates, so {NAMES[self._format]} has no row for it")
-        plain = msgspec.json.decode(write_ballot(ballot))
+            raise DataError(f"there are no candidates, so {NAMES[self._format]} would have no row for it")
+        plain = msgspec.json.decode(line)
         plain.setdefault("id", next(self._numbers))
         header, self._header = self._header, b""
         return header + b"".join(
@@ -184,5 +184,5 @@ class DelimitedWriter:
         return delimited_line(({**ballot, **candidate}.get(name) for name in COLUMNS), self._format)
 
     def finish(self) -> bytes:
-        """The header, where there was nothing to write below it."""
+        """The header, if there were no rows."""
         return self._header

@@ -1,7 +1,7 @@
 """Several files of ballots that belong together: their outputs become the members of a panel.
 
-Ballots are joined by their ids, those without one by their position. Files in the same order are read in
-step; one in another order is kept in memory as far as it had to be read ahead.
+Ballots are joined by id, or by position where they have none. Files in the same order are read in parallel;
+of a file in another order, the ballots that had to be read ahead are kept in memory.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def join(
     `voting` only vote. Without the latter the candidates vote.
 
     Several files are a panel, whose members have the names given here. A member without the ballot has no
-    outputs in it. Ballots that only a later file has come after those of the first. A bad record spoils the
-    ballot that it belongs to.
+    outputs in it. Ballots that only a later file has come after those of the first. A bad record invalidates
+    its ballot.
     """
     stand = [_File(name, entries) for name, entries in standing.items()]
     vote = [_File(name, entries) for name, entries in (voting or {}).items()]
@@ -44,12 +44,12 @@ def join(
             warn(f"{unused:,} of the ballots of {file.name!r} belong to no ballot of the candidates.")
 
 
-#: Instead of an id, where there is no ballot.
+#: The first id of a file without ballots.
 _EMPTY = object()
 
 
 class _File:
-    """The ballots of one file, each given once: in their order, or by id or position."""
+    """The ballots of one file, each handed out once: in order, by id or by position."""
 
     def __init__(self, name: str, entries: Iterable[Entry]) -> None:
         self.name = name
@@ -57,23 +57,23 @@ class _File:
         self._ahead: dict[Hashable, tuple[int, Entry]] = {}  # by id, or by position where there is none
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
-        """What nobody has taken, with its position."""
+        """The ballots that were not taken, with their positions."""
         while self._ahead or self._read() is not None:
             yield self._ahead.pop(next(iter(self._ahead)))
 
     def look(self) -> Iterator[tuple[int, Entry]]:
-        """The same, and it stays."""
+        """All ballots with their positions, without taking them."""
         yield from list(self._ahead.values())
         while (key := self._read()) is not None:
             yield self._ahead[key]
 
     def take(self, id: Hashable, position: int) -> Entry | None:
-        """The ballot with this id, or that at this position where one of the two has no id."""
+        """Remove and return the ballot that `find` finds."""
         key = self.find(id, position)
         return None if key is None else self._ahead.pop(key)[1]
 
     def find(self, id: Hashable, position: int) -> Hashable | None:
-        """The same, and it stays: what it is kept under."""
+        """The key of the ballot with this id, or at this position if one of the two has no id."""
         wanted = {_key(id, position), _key(None, position)}
         for key in wanted:
             if key in self._ahead:
@@ -91,7 +91,7 @@ class _File:
         return None
 
     def _read(self) -> Hashable | None:
-        """Keep one more ballot, and say under what; None at the end."""
+        """Read one more ballot and return its key; None at the end."""
         number, entry = next(self._entries, (0, None))
         if entry is None:
             return None
@@ -105,12 +105,12 @@ def _id(entry: Entry) -> str | int | None:
 
 
 def _key(id: Hashable, position: int) -> Hashable:
-    """1 and "1" are two ids."""
+    """A key that tells 1 from "1"."""
     return ("position", position) if id is None else (type(id).__name__, id)
 
 
 def _check_meeting(stand: Sequence[_File], vote: Sequence[_File]) -> None:
-    """Refuse a file that has no ballot in common with any other. As a rule their first ones are."""
+    """Refuse a file that shares no ballot with any other. Usually the first ballots match."""
     files = [*stand, *vote]
     firsts = {file: next((_id(entry) for _, entry in file.look()), _EMPTY) for file in files}
     if all(firsts[file] is _EMPTY for file in stand):
@@ -130,7 +130,7 @@ def _check_meeting(stand: Sequence[_File], vote: Sequence[_File]) -> None:
 
 
 def _meet(one: _File, other: _File) -> bool:
-    """Whether two files have a ballot in common, or perhaps: one has a bad record."""
+    """Whether two files share a ballot, or may share one, since a record is bad."""
     return any(e.ballot is None or other.find(_id(e), number) is not None for number, e in one.look())
 
 
@@ -151,8 +151,8 @@ def _ballot(
     missing = [repr(file.name) for file in (*stand, *vote) if file not in ballots]
     if missing and id is None:
         raise DataError(
-            f"has no partner in {', '.join(missing)}, which has fewer ballots; without ids ballot n of one "
-            f"file belongs to ballot n of the others."
+            f"has no counterpart in {', '.join(missing)}, which has fewer ballots; ballots without ids are "
+            f"joined line by line."
         )
     if vote and ballots.keys().isdisjoint(vote):
         names = ", ".join(repr(file.name) for file in vote)

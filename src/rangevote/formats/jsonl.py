@@ -4,9 +4,9 @@
      "candidates": [{"text": "...", "logprob": -12.3, "tokens": [5, 9]}, "a plain text", ...],
      "voters": [... same shape; absent: the candidates vote]}
 
-A line is decoded straight into `Hypothesis` objects. What the decoder does not take as it stands is parsed,
-put into that shape (fields that mean nothing here are dropped, `prob` becomes `logprob`) and converted; what
-does not fit even then is named by its field.
+A line is decoded straight into `Hypothesis` objects. A line that the decoder refuses is parsed, put into that
+shape (unknown fields are dropped, `prob` becomes `logprob`) and converted; an error names the field that does
+not fit.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SCHEMA = '{"id": "42", "candidates": [{"text": "...", "logprob": -12.3}, ...]}'
 AGREEMENT = 1e-2
 #: Integers of more digits are refused: converting them takes quadratic time.
 MAX_DIGITS = 4300
-#: What a decoder may raise on a text that is not as expected.
+#: What a decoder may raise on invalid input.
 REFUSALS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 ROLES = ("candidates", "hypotheses", "voters")
 
 
 class BallotLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A line as it stands: `hypotheses` are candidates, and a plain string is a hypothesis."""
+    """The fields of a line: `hypotheses` are candidates, and a plain string is a hypothesis."""
 
     candidates: list[Hypothesis | str] | None = None
     hypotheses: list[Hypothesis | str] | None = None
@@ -52,13 +52,13 @@ class BallotLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     references: list[str] | None = None
 
 
-#: Names that scores have.
+#: Names that look like those of scores.
 _SCORE = re.compile(
     r"(?:.*_)?(?:log_?p(?:rob)?s?|(?:log_?)?probabilit(?:y|ies)|probs?|scores?|(?:log_?)?likelihoods?|nlls?)"
 )
 BALLOT_FIELDS = BallotLine.__struct_fields__
 HYPOTHESIS_FIELDS = (*Hypothesis.__struct_fields__, "prob")
-#: Those that may have a score: `scores` is an object, and a number of that name is asked about.
+#: Fields that may be numbers: `scores` is an object, so a number of that name is asked about.
 _READ_SCORES = tuple(name for name in HYPOTHESIS_FIELDS if name != "scores")
 _decode_line = msgspec.json.Decoder(BallotLine).decode
 
@@ -84,7 +84,7 @@ def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale 
 
 
 def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> Ballot:
-    """The ballot that a JSON value is meant to be."""
+    """The ballot that a JSON value describes."""
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f"expected {SCHEMA}, got {kind_of(value)}{hint}")
@@ -104,7 +104,7 @@ def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> 
 
 
 def _hypothesis_fields(item: Any, role: str, index: int, options: ReadOptions) -> Any:
-    """A hypothesis with no other fields than such a one has, as far as it is an object."""
+    """The known fields of a hypothesis that is an object; other values unchanged."""
     if not isinstance(item, dict):
         return item
     if item.get("logprob") is None and item.get("prob") is None:
@@ -182,22 +182,18 @@ def _objects(hypotheses: list[Hypothesis | str]) -> list[Hypothesis]:
 def accept(
     ballot: Ballot, options: ReadOptions, role: str = "candidates", scale: Scale | None = AS_IS
 ) -> Ballot:
-    """The ballot with log-probabilities as `scale` says they are meant, if all its values are valid.
+    """The ballot with its log-probabilities under `scale`, if all its values are valid.
 
-    `role` is what the file calls the candidates. Probabilities of distinct sequences that exceed 1 together
+    `role` is what the file calls the candidates. Probabilities of distinct sequences that sum to more than 1
     are reported.
     """
-    if scale is None:
-        scale = AS_IS
-        ballot = _without_logprobs(ballot)
-    elif scale is not AS_IS and (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
-        voters = None if ballot.voters is None else scale.apply(ballot.voters, "voters")
-        ballot = msgspec.structs.replace(
-            ballot, candidates=scale.apply(ballot.candidates, role), voters=voters
-        )
+    if scale is None or (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
+        apply = _without_logprobs if scale is None else scale.apply
+        voters = None if ballot.voters is None else apply(ballot.voters, "voters")
+        ballot = msgspec.structs.replace(ballot, candidates=apply(ballot.candidates, role), voters=voters)
     check(ballot, role)
     for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters)):
-        if not hypotheses or not scale.complete:
+        if not hypotheses or (scale is not None and not scale.complete):
             continue
         logprobs = [h.logprob for h in hypotheses if h.logprob is not None]
         # the sum is a bound: equal sequences are all in it
@@ -209,7 +205,7 @@ def accept(
             length = " and --length-normalised" if counted else ""
             options.report(
                 f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
-                f"sequences add up to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
+                f"sequences sum to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
                 f"say what they are with --log-base{length}, or ignore them with --score-scale count",
                 field=name,
                 key=("mass", name),
@@ -217,25 +213,21 @@ def accept(
     return ballot
 
 
-def _without_logprobs(ballot: Ballot) -> Ballot:
-    candidates, voters = (
-        None if rows is None else [msgspec.structs.replace(row, logprob=None) for row in rows]
-        for rows in (ballot.candidates, ballot.voters)
-    )
-    return msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
+def _without_logprobs(hypotheses: Sequence[Hypothesis], role: str) -> list[Hypothesis]:
+    return [msgspec.structs.replace(one, logprob=None) for one in hypotheses]
 
 
 def report_unknown(names: Iterable[str], allowed: Sequence[str], prefix: str, options: ReadOptions) -> None:
-    """Warn once of names that mean nothing here; where strict, refuse them."""
+    """Warn once of each unknown name; with `strict`, refuse it."""
     for name in names:
         key = ("unknown", prefix, name)
         if name not in (*allowed, *options.ignore_field) and (options.strict or key not in options.warned):
-            fate = "is refused where strict" if options.strict else "is ignored"
-            options.report(f"unknown field {prefix + name!r} {fate}.{nearest(name, allowed)}", key=key)
+            fate = "" if options.strict else " is ignored"
+            options.report(f"unknown field {prefix + name!r}{fate}.{nearest(name, allowed)}", key=key)
 
 
 def ask_about_scores(item: Mapping[str, Any], read: Iterable[str], path: str, options: ReadOptions) -> None:
-    """Stop at a field of a hypothesis that looks like a score and is not read, unless told to ignore it."""
+    """Stop at a field that looks like a score and has no meaning here, unless an option names it."""
     for name, value in item.items():
         is_score = _SCORE.fullmatch(name.lower()) is not None and _is_numeric(value)
         if is_score and name not in (*read, *options.ignore_field, *options.score_field):
@@ -243,7 +235,7 @@ def ask_about_scores(item: Mapping[str, Any], read: Iterable[str], path: str, op
 
 
 def ask_about_lists(record: Mapping[str, Any], names: Iterable[str], size: int, options: ReadOptions) -> None:
-    """The same for a list beside plain texts that has a number, or a list of numbers, for each of them."""
+    """The same for a list beside plain texts with a number, or a list of numbers, for each text."""
     for name in names:
         values = record[name]
         if (
@@ -274,21 +266,21 @@ class UnclearScore(UsageError):
 
 def _score_question(path: str, name: str) -> UnclearScore:
     return UnclearScore(
-        f"{path} looks like a score, and it is not known whether it is a log-probability.",
+        f"{path} looks like a score, but may not be a log-probability.",
         f"If it is one, pass --logprob-field {name}, with --length-normalised length if it is a mean over "
         f"the tokens or --log-base if it is not natural. To weigh by softmax(X * score), add --score-scale "
-        f"X. If it is a judgement that is to count beside the votes, such as a reward, pass --score-field "
-        f"{name} --score-weights {name}=X; to ignore it pass --ignore-field {name}.",
+        f"X. If it is a reward or another quality score, pass --score-field {name} --score-weights "
+        f"{name}=X to add it to the votes. To ignore it, pass --ignore-field {name}.",
     )
 
 
-# JSON with nothing lost on the way, or an error that says what and where
+# JSON
 
 
 def parse(line: bytes) -> Any:
-    """The value of a JSON text; NaN, Infinity and control characters in strings are let pass.
+    """The value of a JSON text, in which NaN, Infinity and control characters in strings are allowed.
 
-    msgspec does not take those; Python's own reader does, and names the byte of an error.
+    msgspec refuses those; Python's own reader accepts them, and names the byte of an error.
     """
     try:
         return msgspec.json.decode(line)
@@ -308,7 +300,7 @@ def parse(line: bytes) -> Any:
 
 
 def parse_line(line: bytes) -> Any:
-    """The same of a line of a file, in which no object may have a key twice."""
+    """`parse` a line of a file; an object with a repeated key is refused."""
     value = parse(line)
     with suppress(RecursionError):
         if line.count(b'":') - line.count(b'\\":') > _count_keys(value):
@@ -317,8 +309,8 @@ def parse_line(line: bytes) -> Any:
 
 
 def _count_keys(value: Any) -> int:
-    """How many keys all objects in a value have; a list that begins with a text or a number counts as one
-    without objects, so that long lists of numbers are quick. Fewer than there are cause a second look."""
+    """The number of keys of all objects in a value. Lists that begin with a text or a number are skipped, for
+    speed; too low a count only causes a second look."""
     if isinstance(value, dict):
         return len(value) + sum(map(_count_keys, value.values()))
     nested = isinstance(value, list) and value and isinstance(value[0], (dict, list))
@@ -344,12 +336,12 @@ def decode_text(line: bytes) -> str:
 
 
 def decode_as(line: bytes, kind: type[T]) -> T:
-    """A line as an object of `kind`; fields that `kind` does not have are passed over."""
+    """A line as an object of `kind`; unknown fields are ignored."""
     return convert(parse(line), kind)
 
 
 def convert(value: Any, kind: type[T], path: str = "") -> T:
-    """A JSON value as an object of `kind`; what does not fit is named by its field below `path`."""
+    """A JSON value as an object of `kind`; an error names the field below `path`."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
@@ -378,7 +370,7 @@ def shape_error(error: msgspec.ValidationError) -> DataError:
 
 
 def _in_words(match: re.Match[str]) -> str:
-    """`str | null` as "a string": that a field may be left out goes without saying."""
+    """`str | null` as "a string"."""
     kinds = [kind for kind in match[1].split(" | ") if kind != "null"] or ["null"]
     return " or ".join(_KINDS.get(kind, kind) for kind in kinds)
 
@@ -390,7 +382,7 @@ def _integer(digits: str) -> int:
 
 
 def _refuse_surrogates(value: Any, path: str) -> None:
-    """A lone surrogate cannot be written again."""
+    """Refuse lone surrogates, which cannot be encoded."""
     if isinstance(value, str):
         try:
             value.encode()
@@ -409,7 +401,7 @@ def _refuse_surrogates(value: Any, path: str) -> None:
 
 
 def kind_of(value: Any) -> str:
-    """What came, for messages."""
+    """The kind of a value, for messages."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"the number {value!r}"[:60]
     kind = {"dict": "object", "list": "array"}.get(type(value).__name__, type(value).__name__)
@@ -435,7 +427,7 @@ def write_ballot(ballot: Ballot) -> bytes:
 
 
 def _as_record(ballot: Ballot) -> Any:
-    """What is carried stands beside the other fields; a probability of 0 has no logarithm in JSON."""
+    """The ballot with carried fields beside its own, and with `prob` where P = 0, whose log JSON lacks."""
     plain = msgspec.to_builtins(ballot, enc_hook=listed)
     for name, value in plain.pop("carry", {}).items():
         plain.setdefault(name, value)
@@ -455,9 +447,11 @@ def listed(value: Any) -> Any:
     raise TypeError(f"cannot write a {type(value).__name__}")
 
 
-def refuse_others(ballot: Ballot, format: str, voters: bool = False) -> None:
-    """Refuse what a format has no place for: carried fields, and voters unless it can have `voters`."""
+def line_for(ballot: Ballot, format: str, *, voters: bool = False) -> bytes:
+    """The line of a ballot to be written in another format, which has no carried fields, and no voters unless
+    `voters`; a ballot that is not valid is refused."""
     if ballot.voters is not None and not voters:
         raise DataError(f"the format {format!r} cannot have voters beside candidates", field="voters")
     if ballot.carry:
         raise DataError(f"the format {format!r} cannot have other fields than a ballot's", field="carry")
+    return write_ballot(ballot)

@@ -44,12 +44,20 @@ from rangevote.formats.jsonl import (
     kind_of,
     parse_line,
 )
-from rangevote.formats.logprobs import Scale, ballot_scale, number, refuse_score_options, scale_of, total
+from rangevote.formats.logprobs import (
+    AS_IS,
+    Scale,
+    ballot_scale,
+    number,
+    refuse_score_options,
+    scale_of,
+    total,
+)
 from rangevote.formats.reader import Decode, Entry, ReadOptions, Record, entry_at
 from rangevote.hypothesis import Ballot
 from rangevote.text import Stream
 
-#: What people call a list of outputs, an output, its log-probability, and the rest of a record.
+#: Usual names of a list of outputs, an output, its log-probability, and the other fields of a record.
 LISTS = (
     *("outputs", "texts", "responses", "samples", "completions", "generations", "resps", "predictions"),
     *("generated_texts", "summaries", "captions", "answers"),
@@ -69,7 +77,7 @@ IDS = (
     *("request_id", "custom_id", "sentence_id", "problem_id", "idx"),
 )
 REFERENCES = ("references", "reference", "target")
-#: Records that are looked at to find their layout.
+#: Records that are read to detect their layout.
 HEAD = 1000
 #: Names of what a pipeline returns, which differ by task.
 PIPELINE = ("generated_text", "translation_text", "summary_text")
@@ -78,7 +86,7 @@ _MISSING: Any = object()
 
 
 class Located(NamedTuple):
-    """A record, where it stands, and why it is bad: then the record has only the fields that can be read."""
+    """A record and its place; with an `error`, the record has only the fields that could be read."""
 
     where: str
     record: Record
@@ -155,7 +163,7 @@ class Layout:
 
 
 def _vllm_output(output: Record, path: str) -> dict[str, Any]:
-    """The last token is the end of the sequence, unless the output was ended by a length or a stop string."""
+    """The last token is the end of the sequence, unless a length limit or a stop string ended the output."""
     tokens, reason = output.get("token_ids"), output.get("finish_reason")
     by_token = reason == "stop" and not isinstance(output.get("stop_reason"), str)
     return {
@@ -177,7 +185,7 @@ def _openai_choice(record: Record, path: str) -> dict[str, Any] | None:
 
 
 def _answered(record: Record) -> Record:
-    """Refuse a request that failed; what the Responses API answered becomes a choice of chat."""
+    """Refuse a failed request; a response of the Responses API becomes a choice of chat."""
     if "choices" in record:
         return record
     if record.get("object") == "response":
@@ -199,7 +207,7 @@ def _answered(record: Record) -> Record:
 
 
 def _response_choice(body: Record) -> dict[str, Any]:
-    """The items of a response (messages and tool calls) as the one choice that they are."""
+    """The items of a response (messages and tool calls) as one choice."""
     items = [item for item in body.get("output") or () if isinstance(item, Mapping)]
     parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]
     functions = [{"function": item} for item in items if item.get("type") == "function_call"]
@@ -222,7 +230,7 @@ def _response_choice(body: Record) -> dict[str, Any]:
 
 
 _SOCKEYE_ALPHA = (
-    "Sockeye's scores are divided by a power of the length that the file does not tell. Pass "
+    "Sockeye divides scores by a power of the length, and the file does not say which. Pass "
     "--length-normalised length (Sockeye's default, --length-penalty-alpha 1), --length-normalised X for "
     "another alpha, --length-normalised none for alpha 0; or --score-scale count to ignore the scores."
 )
@@ -258,19 +266,21 @@ LAYOUTS = {
 
 
 def layout_of(options: ReadOptions) -> tuple[Layout, Scale | None]:
-    """The layout of records under these options, and how their scores are meant (None: to be ignored)."""
+    """The layout of records under these options, and the scale of their scores (None: ignore them)."""
     layout = LAYOUTS.get(options.format or "")
     if layout is None or options.layout:
         layout = Layout(lists=(options.field,) if options.field else (), sampled=options.field == "samples")
     if layout.fixed:
         refuse_score_options(options)
+    if layout.scale is ballot_scale and not options.score_options:
+        return layout, AS_IS
     return layout, None if options.score_scale == "count" else layout.scale(options)
 
 
 def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | None:
-    """The options with a layout as the first records show it; None where they show none.
+    """The options with the layout detected in the first records; None if there is none.
 
-    Of the fields that could say what belongs together, the first that repeats does, otherwise the first.
+    Samples are grouped by the first usual field whose values repeat, otherwise by the first usual field.
     """
     if options.field or options.group_by or options.columns or not records:
         return options
@@ -285,13 +295,13 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
                 options = replace(options, filter=first["filter"])
                 if options.filter != "none":
                     options.warn(
-                        f"the answers of the filter {options.filter!r} are read, which comes first; --filter "
+                        f"only the answers of the first filter, {options.filter!r}, are read; --filter "
                         f"chooses another."
                     )
             filters = [record["filter"] for record in records if isinstance(record.get("filter"), str)]
             if len(filters) > 1 and options.filter not in filters:
                 options.report(
-                    f"no record so far has the filter {options.filter!r}; they have: "
+                    f"the first records do not have the filter {options.filter!r}, only "
                     f"{', '.join(dict.fromkeys(filters))}",
                     key="filter",
                 )
@@ -337,7 +347,7 @@ def _left_out(record: Record, options: ReadOptions) -> bool:
 
 
 def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[Entry]:
-    """The ballots of records, in the layout that the options name or that the first records show."""
+    """The ballots of records, in the layout given by options or detected in the first records."""
     rows = _to_the_end(records)
     head = list(islice(rows, HEAD))
     shown = [row.record for row in head if row.error is None]
@@ -359,7 +369,7 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
 
 
 def _to_the_end(records: Iterable[Located]) -> Iterator[Located]:
-    """All records, and a fault that ends the reading as the last: what was read before it is not lost."""
+    """All records; a fault that ends the reading becomes the last one, so that earlier records are kept."""
     try:
         yield from records
     except DataError as error:
@@ -375,7 +385,7 @@ def line_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
 
 
 def _line_values(stream: Stream, options: ReadOptions) -> Iterator[tuple[str, Any, DataError | None]]:
-    """The values of lines that are not blank, with their places; an error in place of a bad one."""
+    """The values of non-blank lines with their places, or an error for each bad line."""
     for i, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
         where = f"{stream.name}:{i}"
         try:
@@ -397,7 +407,7 @@ def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: S
 
 @dataclass
 class SampleGroup:
-    """The samples of one ballot so far, and the first fault in it: one bad sample spoils the ballot."""
+    """The samples of one ballot so far, and its first fault: one bad sample invalidates the ballot."""
 
     where: str
     key: Any = None
@@ -409,8 +419,8 @@ class SampleGroup:
         shared = _shared(record, layout, options, self.key)
         if self.shared and self.shared["carry"] != shared["carry"]:
             options.report(
-                f"the records of {self.key!r} have different values of {', '.join(options.carry)}; the first "
-                f"ones are carried",
+                f"the records of {self.key!r} have different values of {', '.join(options.carry)}; those of "
+                f"the first record are carried",
                 key="carry",
             )
         self.shared = self.shared or shared
@@ -456,7 +466,7 @@ def _is_id(value: Any) -> bool:
 
 
 def _shared(record: Record, layout: Layout, options: ReadOptions, key: Any = None) -> dict[str, Any]:
-    """What a ballot has beside its hypotheses."""
+    """The fields of a ballot other than its hypotheses."""
     id = _id(record, layout) if key is None else key
     source = next((text for name in SOURCES if isinstance(text := at(record, name), str)), None)
     references = next((record[name] for name in REFERENCES if record.get(name) is not None), None)
@@ -483,7 +493,7 @@ def _ballot(
 
 
 def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[str, list[Any]]:
-    """The path to the hypotheses of a record, and these as a line of the ballot file has them."""
+    """The path to the candidates of a record, and the candidates as in a line of the ballot file."""
     if options.columns is not None:
         names = fnmatch.filter(record, options.columns)
         if not names:
@@ -516,7 +526,7 @@ def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[s
         if not answers:
             problem = "every choice is a refusal or was filtered out, so there is nothing to vote on"
             raise DataError(problem, field=path)
-        problem = "a refusal, or an answer that was filtered out, is not a candidate and is left out"
+        problem = "refusals and answers that were filtered out are not candidates and are left out"
         options.report(problem, field=path, key=("refusal", path))
     if layout.sampled:
         answers = [{"sampled": True, **({"text": a} if isinstance(a, str) else a)} for a in answers]
@@ -524,7 +534,7 @@ def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[s
 
 
 def _scored(texts: list[Any], record: Record, layout: Layout, options: ReadOptions) -> list[Any]:
-    """Plain texts with the scores that stand in a list beside them."""
+    """Plain texts with the scores from a list beside them."""
     paths = layout.scores or (options.logprob_field or "logprobs",)
     path = next((path for path in paths if at(record, path) not in (_MISSING, None)), None)
     if path is None and options.logprob_field is not None:
@@ -545,7 +555,7 @@ def _scored(texts: list[Any], record: Record, layout: Layout, options: ReadOptio
 
 
 def _candidate(item: Any, layout: Layout, options: ReadOptions, path: str) -> Any:
-    """One hypothesis: a text, or an object that becomes one of ours."""
+    """One candidate: a text, or the fields of a `Hypothesis`."""
     if isinstance(item, str):
         return item
     if not isinstance(item, Mapping):
@@ -584,7 +594,7 @@ def _candidate(item: Any, layout: Layout, options: ReadOptions, path: str) -> An
 
 
 def text_of(value: Any) -> Any:
-    """The text of a message, of its parts, and of a chat its last message; anything else as it is."""
+    """The text of a message or its parts; of a chat, the text of the last message; other values unchanged."""
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         if "content" in value[-1]:
             value = value[-1]
@@ -594,7 +604,7 @@ def text_of(value: Any) -> Any:
 
 
 def _logprob(value: Any, path: str, *, nan: bool = False) -> float | None:
-    """A log-probability; those of single tokens are added up. NaN, as pandas writes it, is a missing one."""
+    """A log-probability; a list of those of tokens is summed. NaN, as pandas writes it, means missing."""
     if isinstance(value, str):
         value = number(value.strip().encode(), path) if value.strip() else None
     if isinstance(value, list) and value and _are((int, float), value):
@@ -638,7 +648,7 @@ def carried(record: Any, options: ReadOptions, known: Mapping[str, Any]) -> dict
 
 
 def with_carry(ballot: Ballot, record: Any, options: ReadOptions) -> Ballot:
-    """The ballot with the fields of its record that are to be carried."""
+    """The ballot with the carried fields of its record."""
     if not options.carry:
         return ballot
     known = {"source": ballot.source, "references": ballot.references}
@@ -646,7 +656,7 @@ def with_carry(ballot: Ballot, record: Any, options: ReadOptions) -> Ballot:
 
 
 def _unpacked(value: Any) -> Any:
-    """A list that stands as JSON in a cell of a table, or as pandas writes it, or the value as it is."""
+    """A list from a cell that has it as JSON or as Python writes it; other values unchanged."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         for read in (msgspec.json.decode, ast.literal_eval):
             try:
@@ -662,7 +672,7 @@ def _are(kind: type | tuple[type, ...], values: Any) -> bool:
 
 
 def _hashable(value: Any) -> Hashable:
-    """1 and "1" are two keys; a conversation is one by its content."""
+    """A key that tells 1 from "1"; a conversation is compared by its content."""
     return (type(value).__name__, value if isinstance(value, (str, int)) else repr(value))
 
 
@@ -670,7 +680,7 @@ def _hashable(value: Any) -> Hashable:
 
 
 def array_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
-    """The records of an array; of an array of lists, or of a list per line, a record with each list."""
+    """The records of an array; each list of an array of lists, or of a list per line, becomes a record."""
     first, _, rest = stream.peek(2**16).lstrip().partition(b"\n")
     flat = first[:1] == b"[" and first[1:].lstrip()[:1] in (b"{", b'"') and first.rstrip().endswith(b"]")
     if flat and rest.lstrip()[:1] == b"[":
@@ -701,6 +711,6 @@ def _array(stream: Stream, options: ReadOptions) -> list[Any]:
         if not isinstance(value, list):
             raise DataError("expected an array of records or of lists")
     except DataError as error:
-        hint = "; objects of one line each are the format jsonl" if content.lstrip()[:1] == b"{" else ""
+        hint = "; one object per line is the format jsonl" if content.lstrip()[:1] == b"{" else ""
         raise DataError(error.problem + hint, where=stream.name) from None
     return value

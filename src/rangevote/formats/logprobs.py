@@ -1,7 +1,7 @@
 """Scores of foreign formats to log-probabilities: natural-log sums over all tokens.
 
-A score may be in another base, negated, or divided by a power of its length; some are no
-log-probability at all. What a file leaves open is settled by an option, never by a guess.
+A score may be in another base, negated, or divided by a power of its length, or no log-probability at all.
+Where a file does not say, an option has to; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rangevote.hypothesis import Ballot, Hypothesis, check_logprob
 class Scale:
     """log P = factor * score * length ** alpha; or, with `softmax`, log softmax(factor * score).
 
-    Where the file leaves the normalisation open, `alpha` is None, and scores raise the message `unsettled`.
+    If the normalisation is not known, `alpha` is None, and scores raise the message `unsettled`.
     `words`: texts are the model's tokens, joined by spaces, so words give the length. `complete`: scores
     count the end of the sequence, so the probabilities of a ballot add up to at most 1.
     """
@@ -88,7 +88,7 @@ def scale_of(
     words: bool = False,
     unsettled: str = "",
 ) -> Scale | None:
-    """What scores mean: what the format says, unless options say otherwise. None: they are ignored."""
+    """The scale of the format, unless options say otherwise; None: ignore the scores."""
     if options.score_scale == "count":
         return None
     sign = options.sign or sign
@@ -101,7 +101,7 @@ def scale_of(
 
 
 def ballot_scale(options: ReadOptions) -> Scale | None:
-    """How log-probabilities of ballots are meant; None: they are to be ignored."""
+    """The scale of log-probabilities in ballots; None: ignore them."""
     if options.sign == -1:
         format = options.format or "jsonl"
         raise UsageError(f"--sign - does not apply to the format {format!r}: a logprob is never positive.")
@@ -109,7 +109,7 @@ def ballot_scale(options: ReadOptions) -> Scale | None:
 
 
 def refuse_score_options(options: ReadOptions) -> None:
-    """Refuse options on the meaning of scores, for a format that leaves nothing open."""
+    """Refuse options about the meaning of scores, for a format whose scores have one meaning."""
     for option, value in options.score_options.items():
         if value != "count":
             raise UsageError(
@@ -119,7 +119,7 @@ def refuse_score_options(options: ReadOptions) -> None:
 
 
 def checked(logprob: float, index: int, role: str = "candidates") -> float:
-    """A log-probability that can be one; if a score makes none, options may tell what it is."""
+    """A valid log-probability; the error of another number names the options that may help."""
     try:
         return check_logprob(logprob, f"{role}[{index}].logprob")
     except DataError as error:
@@ -128,7 +128,7 @@ def checked(logprob: float, index: int, role: str = "candidates") -> float:
 
 
 def number(text: bytes, what: str) -> float:
-    """A number as programs print it; what Python alone allows (1_000) is refused."""
+    """A number as programs print it; spellings that only Python has (1_000) are refused."""
     try:
         if b"_" in text:
             raise ValueError
@@ -142,7 +142,7 @@ def number(text: bytes, what: str) -> float:
 
 
 def total(values: Iterable[float]) -> float:
-    """The sum, rounded once; infinite where it is beyond all numbers, NaN of both infinities."""
+    """The sum, rounded once; infinite on overflow, NaN if both infinities are in it."""
     numbers = list(values)
     try:
         return math.fsum(numbers)

@@ -6,10 +6,10 @@ Moses, Marian, cdec: `id ||| text ||| features ||| score`, the lines of one id o
 
 Marian may put an alignment (`0-0 1-1`, or soft: `0.6,0.4 0.1,0.9`; empty where nothing is aligned) and
 `WordScores= ...` before the features, Moses a segmentation and an alignment after the score. A text may
-contain `|||`, so fields are split off from both ends. Marian's feature `F0` is the natural log of P, summed;
+contain `|||`, so fields are split from both ends. Marian's feature `F0` is the natural log of P, summed;
 an ensemble has `F0`, `F1`, ..., whose mean is read: the log of the geometric mean of the members' P. The last
-field is divided by a length there, and in Moses and cdec it is a weighted sum of arbitrary scale, which only
-the user can say how to weigh.
+field is divided by a length in Marian; in Moses and cdec it is a weighted sum of arbitrary scale, so the user
+has to say how to use it.
 
 fairseq-generate and fairseq-interactive with --nbest N:
 
@@ -38,10 +38,10 @@ from typing import NamedTuple
 import msgspec
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.jsonl import accept, decode_text, refuse_others
+from rangevote.formats.jsonl import accept, decode_text, line_for
 from rangevote.formats.logprobs import Scale, number, scale_of, scored_ballot, total
 from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions, entry_at
-from rangevote.hypothesis import Ballot, Hypothesis, check_logprob
+from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.text import Stream, open_stream
 
 #: A function from a ballot to the bytes of its lines.
@@ -66,7 +66,7 @@ _FAIRSEQ_BASE = "2"
 
 
 class NbestLine(NamedTuple):
-    """One line: what is missing is empty."""
+    """One line; missing fields are empty."""
 
     text: str
     features: str
@@ -75,7 +75,7 @@ class NbestLine(NamedTuple):
 
 @dataclass
 class LineGroup:
-    """The lines of one id; one bad line spoils the list, which would be short of a candidate."""
+    """The lines of one id; a bad line invalidates the ballot, which would lack a candidate."""
 
     where: str
     id: str | None
@@ -121,7 +121,7 @@ def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
 
 
 def moses_row(rest: str, *, scored: bool = True) -> NbestLine:
-    """What follows the id, split from the end: alignments, score, features, and what is left."""
+    """The rest of a line after its id, split from the end: alignments, score, features, text."""
     columns = rest.split(BAR)
     for extra in range(3):  # Moses adds up to two fields after the score
         if extra and not _ALIGNMENT.fullmatch(columns.pop()):
@@ -151,7 +151,7 @@ def _moses_logprobs(rows: list[NbestLine], scale: Scale | None) -> list[float | 
 
 
 def _marian_logprob(row: NbestLine) -> float:
-    """The mean over the members of an ensemble: the log of the geometric mean of their P."""
+    """The mean over the members of an ensemble: the log of the geometric mean of their probabilities."""
     members = _MARIAN.findall(row.features)
     named = "".join(match[0] for match in _MARIAN.finditer(row.features)) == row.features.lstrip()
     if not named or [int(member) for member, _ in members] != list(range(len(members) or 1)):
@@ -295,7 +295,7 @@ def moses_writer() -> Writer:
         name = str(number if ballot.id is None else ballot.id)
         if len(name.split()) != 1 or BAR in name:
             raise DataError(f"{name!r} cannot be an id in the format 'moses'", field="id")
-        refuse_others(ballot, "moses")
+        line_for(ballot, "moses")
         return b"".join(_moses_line(name, h, i) for i, h in enumerate(ballot.candidates))
 
     return write
@@ -312,7 +312,7 @@ def flat_writer(format: str) -> Writer:
 
     def write(ballot: Ballot) -> bytes:
         nonlocal size
-        refuse_others(ballot, format)
+        line_for(ballot, format)
         lines = [line_of(h, i) for i, h in enumerate(ballot.candidates)]
         size = len(lines) if size is None else size
         if len(lines) != size:
@@ -345,7 +345,7 @@ def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
         raise DataError(
             f"has no log-probability, which the format {format!r} needs", field=f"candidates[{index}].logprob"
         )
-    return float(check_logprob(hypothesis.logprob, f"candidates[{index}].logprob"))
+    return float(hypothesis.logprob)
 
 
 def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
@@ -356,10 +356,4 @@ def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
         raise DataError(
             f"contains a line end, which the format {format!r} cannot", field=f"candidates[{index}].text"
         )
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise DataError(
-            "contains a lone surrogate, which is not a valid character", field=f"candidates[{index}].text"
-        ) from None
     return text

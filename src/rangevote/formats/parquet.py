@@ -31,10 +31,9 @@ from rangevote.formats.jsonl import (
     BALLOT_FIELDS,
     ROLES,
     ballot_of,
+    line_for,
     listed,
-    refuse_others,
     report_unknown,
-    write_ballot,
 )
 from rangevote.formats.layouts import Located, steps, with_carry
 from rangevote.formats.logprobs import ballot_scale
@@ -84,7 +83,7 @@ def _open(stream: Stream) -> Any:
 
 @contextmanager
 def _reported(stream: Stream) -> Iterator[None]:
-    """Faults of pyarrow as errors of the file."""
+    """Turn faults of pyarrow into errors that name the file."""
     try:
         yield
     except (OSError, ValueError) as error:  # pyarrow's own are of these kinds
@@ -108,7 +107,7 @@ def record_batches(stream: Stream, options: ReadOptions, *, ballots: bool = True
 
 
 def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
-    """Those columns that a ballot has or carries; the others are reported once."""
+    """The columns that a ballot has or carries; others are reported once."""
     paths = options.carried.values()
     wanted = {*BALLOT_FIELDS, *paths, *(str(steps(path)[0]) for path in paths)}
     report_unknown((name for name in names if name not in wanted), BALLOT_FIELDS, "", options)
@@ -116,7 +115,7 @@ def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
 
 
 def entries_of(batch: pa.RecordBatch, name: str, first: int, options: ReadOptions) -> Iterator[Entry]:
-    """The entries of rows of the file `name`, by their number there."""
+    """The entries of rows of the file `name`; `first` is the number of the first row."""
     scale = ballot_scale(replace(options, format="parquet"))
     for number, row in enumerate(_rows(batch), first):
         where = f"{name}:{number}"
@@ -130,7 +129,7 @@ def entries_of(batch: pa.RecordBatch, name: str, first: int, options: ReadOption
 
 
 def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | DataError]:
-    """The rows with the fields that are not null, which is how Parquet says that there is none."""
+    """The rows, without null fields, which are absent fields in Parquet."""
     pyarrow = need("pyarrow", "parquet", "reading Parquet files")
     columns = dict(zip(batch.schema.names, batch.columns, strict=True))
     try:
@@ -145,7 +144,7 @@ def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | DataError]:
 
 
 def _values(array: pa.Array, known: bool = False) -> list[Any]:
-    """`array.to_pylist()`, of objects many times as quick; `known`: without fields that are null."""
+    """`array.to_pylist()`, but much faster for objects; `known`: without null fields."""
     pa = need("pyarrow", "parquet", "reading Parquet files")
     if array.null_count == len(array):
         return [None] * len(array)
@@ -176,7 +175,7 @@ def _known(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
 
 
 class ParquetWriter:
-    """Takes ballots and gives the bytes of the file as they arise, the last of them at `finish`.
+    """Takes ballots and returns the bytes of the file as they become ready, the last at `finish`.
 
     The first ballot that has an id decides whether ids are texts or numbers, since a column has one kind.
     """
@@ -190,15 +189,14 @@ class ParquetWriter:
         self._id_type: type | None = None
 
     def __call__(self, ballot: Ballot) -> bytes:
-        """Take a ballot; what of the file is ready, mostly nothing."""
-        write_ballot(ballot)  # what the ballot file refuses is refused here too
-        refuse_others(ballot, "parquet", voters=True)
+        """Take a ballot; returns the bytes that are ready, usually none."""
+        line_for(ballot, "parquet", voters=True)
         if ballot.id is not None:
             self._id_type = self._id_type or type(ballot.id)
             if type(ballot.id) is not self._id_type:
                 kind = "a number" if self._id_type is int else "a text"
                 raise DataError(
-                    f"{ballot.id!r} is not {kind} as the ids before it; a column of Parquet has one kind",
+                    f"{ballot.id!r} is not {kind}, unlike earlier ids; a column of Parquet has one type",
                     field="id",
                 )
         self._waiting.append(ballot)
@@ -241,7 +239,7 @@ def write_parquet(path: str | os.PathLike[str], ballots: Iterable[Ballot]) -> No
 
 
 class Buffer(io.RawIOBase):
-    """A file that keeps what is written only until it is taken."""
+    """A file that keeps written bytes until they are taken."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -259,7 +257,7 @@ class Buffer(io.RawIOBase):
         return self._size
 
     def take(self) -> bytes:
-        """What was written since the last time."""
+        """The bytes written since the last call."""
         parts, self._parts = self._parts, []
         return b"".join(parts)
 
@@ -292,7 +290,7 @@ def ballot_schema(id: type) -> pa.Schema:
 
 
 def _plain(ballot: Ballot) -> dict[str, Any]:
-    """The row of a ballot; columns that are not in it are null."""
+    """The row of a ballot; absent columns are null."""
     plain: dict[str, Any] = {"references": [], **msgspec.to_builtins(ballot, enc_hook=listed)}
     for row in [*plain["candidates"], *plain.get("voters", ())]:
         row.setdefault("finished", True)

@@ -1,6 +1,6 @@
-"""From a file to ballots: the options of reading, which format a file has, and its records one by one.
+"""Reading files: the options, detection of the format, and the ballots one by one.
 
-A format is a row of `FORMATS`. The format of a file is found by its first bytes, never by its name alone.
+A format is a row of `FORMATS`. It is detected by the first bytes of the file, never by its name alone.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ NORMALISATIONS = {"none": 0.0, "length": 1.0}
 #: Hashes of ids that are kept in a set before they are sorted into the array.
 RECENT_IDS = 2**18
 
-#: How far to look; a first line may be long, and a log may come first.
+#: Bytes that are searched for the format; a first line may be long, and a log may come first.
 LOOK = 2**20
 
 
-#: Makes a ballot of a line; None if the line is to be left out.
+#: Turns a line into a ballot, or None if the line is to be skipped.
 Decode = Callable[[bytes], Ballot | None]
 Record = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """Options for reading; None uses the format's own default.
+    """Options for reading; None means the default of the format.
 
     `log_base`, `normalisation` and `sign` say how to turn the file's scores into natural-log sums:
     sign * score * ln(base) * length ** alpha, where alpha is 0 for "none", 1 for "length", or given
@@ -115,12 +115,12 @@ class ReadOptions:
 
     @property
     def carried(self) -> dict[str, str]:
-        """The fields that ballots keep: their names there, and where the input has them."""
+        """The fields that ballots keep: name in the ballot -> path in the input."""
         return dict(carried_name(text) for text in self.carry)
 
     @property
     def score_options(self) -> dict[str, object]:
-        """The options that say what scores mean, as far as they are given."""
+        """The options about the meaning of scores that are set."""
         options = {
             "--log-base": self.log_base,
             "--length-normalised": self.normalisation,
@@ -131,11 +131,11 @@ class ReadOptions:
 
     @property
     def layout(self) -> bool:
-        """Whether the options say that records have another layout than the ballot file's."""
+        """Whether an option describes the layout of records."""
         return any((self.field, self.group_by, self.text_field, self.logprob_field, self.columns))
 
     def report(self, message: str, *, key: Hashable, field: str = "") -> None:
-        """Warn of `message` the first time that `key` is met; where strict, refuse the ballot."""
+        """Warn once per `key`; with `strict`, refuse the ballot instead."""
         if self.strict:
             raise DataError(message, field=field)
         if key not in self.warned:
@@ -144,7 +144,7 @@ class ReadOptions:
 
 
 def carried_name(text: str) -> tuple[str, str]:
-    """The name that a carried field gets, and where it is.
+    """The name and the path of a carried field.
 
     >>> carried_name("meta.topic"), carried_name("answer=gold")
     (('meta.topic', 'meta.topic'), ('gold', 'answer'))
@@ -249,7 +249,7 @@ def read_ballots(source: Source, **options: Any) -> Iterator[Ballot]:
     names = [name for name in ReadOptions.__dataclass_fields__ if name != "warned"]
     for name in options:
         if name not in names:
-            raise UsageError(f"there is no option {name!r} of read.{nearest(name, names)}")
+            raise UsageError(f"read has no option {name!r}.{nearest(name, names)}")
     options.setdefault("warn", lambda message: warn(_in_python(message)))
     with naming_python_options():
         return _ballots(read(source, ReadOptions(**options)))
@@ -263,7 +263,7 @@ def _ballots(reading: Reading) -> Iterator[Ballot]:
 
 @contextmanager
 def naming_python_options() -> Iterator[None]:
-    """Errors inside name the options of Python instead of those of the command."""
+    """Errors raised inside name options as Python spells them, not as the command does."""
     try:
         yield
     except DataError as error:
@@ -273,7 +273,7 @@ def naming_python_options() -> Iterator[None]:
 
 
 def _in_python(message: str) -> str:
-    """A message with the options of the command as Python has them.
+    """A message in which options of the command are spelled as in Python.
 
     >>> _in_python("pass --logprob-field p, --length-normalised length or --sign -.")
     "pass logprob_field p, normalisation='length' or sign=-1."
@@ -288,8 +288,8 @@ def _in_python(message: str) -> str:
 
 
 def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, str | None, ReadOptions]:
-    """The input, the name of its format, None if there is nothing in it, and the options with the layout of
-    its records, where they have another than the ballot file's."""
+    """Open the input. Returns it, its format (None if it is empty), and the options, with the layout of
+    records that are not ballots."""
     if options.format is not None:
         choose("format", options.format, {**plugins("formats"), **FORMATS})
     stream = source if isinstance(source, Stream) else open_stream(source)
@@ -313,7 +313,7 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
 
 
 def read_entries(stream: Stream, format: str, options: ReadOptions) -> Iterator[Entry]:
-    """The entries of a format in which a ballot is not one line."""
+    """The entries of a format whose ballots are not single lines."""
     options = replace(options, format=format)
     read_file = format_function("layouts:line_records" if format == "jsonl" else format, "reader")
     assert read_file is not None  # a format has one of the two
@@ -326,8 +326,8 @@ def read_entries(stream: Stream, format: str, options: ReadOptions) -> Iterator[
 
 
 def decoder_of(format: str, options: ReadOptions) -> Decode | None:
-    """The function from a line of a format to its ballot with the fields it carries; None where a ballot is
-    not one line."""
+    """The function that turns a line of the format into its ballot with carried fields; None if ballots are
+    not single lines."""
     if format == "jsonl" and options.group_by is not None:
         return None
     name = "layouts:decoder" if format == "jsonl" and options.layout else FORMATS.get(format, format)
@@ -408,7 +408,7 @@ class SeenIds:
         self._sorted = memoryview(np.empty(0, np.int64))  # type: ignore[arg-type]
 
     def add(self, id: str | int) -> bool:
-        """Take an id in; whether it is new. 1 and "1" are two ids."""
+        """Add an id; returns whether it is new. 1 and "1" are different ids."""
         digest, known, recent = hash(repr(id)), self._sorted, self._recent
         if digest in recent:
             return False
@@ -424,7 +424,7 @@ class SeenIds:
 
 
 def repeated(id: str | int, where: str) -> DataError:
-    """The error of a ballot whose id one before it had: their results could not be told apart."""
+    """The error for an id that an earlier ballot has: their results could not be told apart."""
     return DataError(
         f"the id {id!r} was used before; ids must differ, or be left out", field="id", where=where
     )
@@ -483,7 +483,7 @@ def chunk_entries(chunk: Chunk, format: str | None, options: ReadOptions) -> Ite
 
 
 def line_chunks(stream: Stream, options: ReadOptions) -> Iterator[Chunk]:
-    """As many lines at a time as were read together."""
+    """Blocks of lines as they are read from the file."""
     number = 1
     for block in stream.blocks(options.max_line_bytes):
         if isinstance(block, DataError):
@@ -516,7 +516,7 @@ def line_entries(chunk: Chunk, decode: Decode, limit: int) -> Iterator[Entry]:
 
 
 def _id_of(line: bytes) -> str | int | None:
-    """The id of a line that is not a valid ballot, if it is an object with one."""
+    """The id of an invalid line, if it is an object with an id."""
     from rangevote.formats.layouts import IDS
 
     record = _object(line) or {}
@@ -539,16 +539,15 @@ def _has_texts(value: Any) -> bool:
     )
 
 
-#: What a first record looks like in formats of JSON lines; those of no other are `jsonl`.
+#: Tests of the first record for the formats of JSON lines; a record that passes none is `jsonl`.
 JSON_LINES: dict[str, Callable[[Record], bool]] = {
     "jsonl": lambda record: "candidates" in record or "hypotheses" in record,
     "vllm": lambda record: "outputs" in record and not _has_texts(record["outputs"]),
     "sockeye": lambda record: "translations" in record or {"translation", "sentence_id"} <= set(record),
     "openai": _is_openai,
 }
-#: What the beginning of a file looks like in formats of text. An array of records, lists or texts is a
-#: document; one of anything else is taken for a line that should not be one. Before fairseq's lines there may
-#: be a log.
+#: How files of text formats begin. An array of records, lists or texts is a document; an array of anything
+#: else is read as an invalid JSON line. A log may come before the lines of fairseq.
 TEXTS: dict[str, re.Pattern[bytes]] = {
     "json": re.compile(rb'\A\[\s*[\[{\]"]'),
     "jsonl": re.compile(rb'\A(?:\[\s*[^\s\[{\]"]|\{[ \t]*\S)'),
@@ -558,8 +557,7 @@ TEXTS: dict[str, re.Pattern[bytes]] = {
 
 
 def detect(stream: Stream, record: Record | None, options: ReadOptions) -> str | None:
-    """The name of the stream's format, whose first line may be a JSON record; None if there is nothing to
-    read."""
+    """The format of the stream, or None if it is empty; `record` is its first line if that is JSON."""
     if record is not None:
         return next((format for format, test in JSON_LINES.items() if test(record)), "jsonl")
     if stream.peek(4).startswith(PARQUET):
@@ -622,7 +620,7 @@ def _object(line: bytes) -> Record | None:
 
 
 def _with_layout(stream: Stream, first: Record, options: ReadOptions) -> ReadOptions:
-    """The options with the layout of JSON lines whose first record is not a ballot."""
+    """The options with the layout of JSON lines that are not ballots."""
     from rangevote.formats.layouts import recognise
 
     layout = recognise([first], options)

@@ -86,8 +86,7 @@ def result_line(
     where: str = "",
     compare: bool = False,
 ) -> ResultLine:
-    """The line of one election, with more fields that are known of it; `compare` the winner with the most
-    likely candidate."""
+    """The line of one election, with `more` fields; `compare` the winner with the most likely candidate."""
     if shape.text:
         content = str(result).replace("\r\n", " ").replace("\n", " ").replace("\r", " ").encode()
     elif shape.pair:
@@ -124,7 +123,7 @@ def empty_line(entry: Entry, ballot: Ballot, shape: ResultShape) -> ResultLine:
 
 
 def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine:
-    """The line of a bad ballot, so that input and output stay in step."""
+    """The line of a bad ballot, so that lines match ballots."""
     placed = error.placed(entry.where)
     id, carry = (None, {}) if entry.ballot is None else (entry.ballot.id, entry.ballot.carry)
     fields = {"id": entry.id if entry.ballot is None else id, "error": str(placed)} | carry
@@ -202,7 +201,7 @@ COLUMNS = {
 
 
 def columns_of(shape: ResultShape) -> dict[str, str]:
-    """The columns of a table of results, and what is in them; "any": what the results have."""
+    """The columns of a table of results, and their types; "any": as in the results."""
     left_out = {
         name for name, asked in (("scores", shape.scores), ("explanation", shape.explain)) if not asked
     }
@@ -211,7 +210,7 @@ def columns_of(shape: ResultShape) -> dict[str, str]:
 
 
 def table_schema(shape: ResultShape, kinds: Mapping[str, str]) -> pa.Schema:
-    """The columns as Parquet; `kinds` has those that depend on the results."""
+    """The columns as a Parquet schema; `kinds` has the types that depend on the results."""
     pa = need("pyarrow", "parquet", "writing Parquet files")
     types = {"text": pa.string(), "integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
     types |= {f"{kind}s": pa.list_(type) for kind, type in types.items()}
@@ -237,7 +236,7 @@ def table_row(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_changed(ballot: Ballot, result: Result) -> bool | None:
-    """Whether another candidate than the most likely won; None where that is not known."""
+    """Whether a candidate other than the most likely won; None if that is not known."""
     logprobs = [candidate.logprob for candidate in ballot.candidates if candidate.logprob is not None]
     if result.index is None or len(logprobs) < len(ballot.candidates):
         return None
@@ -262,7 +261,7 @@ class ResultRows:
         return self.finish() + delimited_line((row.get(name) for name in self._names), self._format)
 
     def _on_screen(self, fields: dict[str, Any]) -> bytes:
-        """A line for the screen, with the members where the first result has some."""
+        """A line for the screen, with members if the first result has one."""
         if self._panel is None:
             self._panel = "member" in fields
             self._header = _screen_line("id", "margin", "winner", "member" if self._panel else None)
@@ -272,7 +271,7 @@ class ResultRows:
         return self.finish() + _screen_line(fields["id"], margin, shown, members if self._panel else None)
 
     def finish(self) -> bytes:
-        """The header, if no row has brought it yet."""
+        """The header, if no row has been written yet."""
         header, self._header = self._header, b""
         return header
 
@@ -314,7 +313,7 @@ def _row_groups(lines: Iterable[bytes], kinds: Mapping[str, str]) -> Iterator[li
 
 
 def _kinds(lines: Iterable[bytes], names: Sequence[str]) -> dict[str, str]:
-    """What columns have: integers, numbers or truth values if all values are, otherwise texts or JSON."""
+    """The types of columns: integers, numbers or truth values if all values are, otherwise texts or JSON."""
     seen: dict[str, set[str]] = {name: set() for name in names}
     for line in lines:
         fields = msgspec.json.decode(line)
