@@ -16,7 +16,7 @@ import rangevote as rv
 from rangevote.cli.demo import FIGURE_1
 
 FILE = Path(__file__).parents[1] / "assets" / "election.svg"
-WIDTH, LEFT, ROW, TOP = 490, 12, 52, 66
+WIDTH, LEFT, ROW, TOP = 490, 12, 43, 56
 BAR = 330  # the length of the longest bar
 STYLE = """
 .rv-ground { fill: var(--md-default-bg-color, #fff); }
@@ -36,7 +36,7 @@ def drawing() -> str:
     rows = [_row(result, place, index, likely) for place, index in enumerate(result.ranking)]
     below = TOP + ROW * len(rows)
     parts = [*_head(), *rows, *_ngrams(result, below)]
-    height = below + 62
+    height = below + 50
     title = "Ten captions of one picture vote for each other"
     told = f"Elected: {result.winner}. Most likely: {list(FIGURE_1)[likely]}."
     return (
@@ -68,10 +68,10 @@ def _row(result: rv.Result, place: int, index: int, likely: int) -> str:
     kind = "rv-winner" if won else "rv-score"
     parts = [
         _text(LEFT, y + 12, str(result.candidates.content(index)), strong=won, more=mark),
-        f'<rect class="rv-likely" x="{LEFT}" y="{y + 19}" width="{share * scale:.1f}" height="8"/>',
-        _text(LEFT + 5 + share * scale, y + 27, f"{share:.3f}", small=True),
-        f'<rect class="{kind}" x="{LEFT}" y="{y + 30}" width="{score * scale:.1f}" height="8"/>',
-        _text(LEFT + 5 + score * scale, y + 38, f"{score:.3f}", small=True),
+        f'<rect class="rv-likely" x="{LEFT}" y="{y + 18}" width="{share * scale:.1f}" height="7"/>',
+        _text(LEFT + 5 + share * scale, y + 25, f"{share:.3f}", small=True),
+        f'<rect class="{kind}" x="{LEFT}" y="{y + 29}" width="{score * scale:.1f}" height="7"/>',
+        _text(LEFT + 5 + score * scale, y + 37, f"{score:.3f}", small=True),
     ]
     return "\n".join(parts)
 

@@ -148,7 +148,7 @@ def test_pages_look_as_they_should_in_a_browser(address, new_page, view):
         page.wait_for_selector("article h1")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
         screenshot(page, f"docs-{view}-{name.replace('/', '-')}")
-    assert page.locator("svg.rv-election").bounding_box()["height"] > 300
+    assert page.locator("svg.rv-election").bounding_box()["height"] > 250
     dark = page.evaluate("document.body.dataset.mdColorScheme") == "slate"
     assert dark == (scheme == "dark")
     assert violations(page) == []
