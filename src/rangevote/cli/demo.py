@@ -198,8 +198,8 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
     console.print(
         f"\nWhich prompt works? {model} answers {len(CAPITALS)} questions through {len(PROMPTS)} prompts, "
         f"which vote on each answer.\nright: of {len(CAPITALS)}; agrees: how often its answer is that of the "
-        f"other prompts' vote. Shares by agreement are\nfound from the answers alone: nobody says which are "
-        f"right.\n"
+        f"other prompts' vote. Shares by agreement are\nfound from the answers alone, without knowing which "
+        f"are right.\n"
     )
     ballots = [
         {prompt: [listed[number]] for prompt, listed in answers.items()} for number in range(len(CAPITALS))
@@ -245,7 +245,7 @@ def _side_by_side(prompt: str, result: Result, terminal: bool) -> Table:
 
 
 def _marked(text: str, other: str, terminal: bool) -> Text:
-    """The text; words that the other text does not have are marked, by stars where there is no terminal."""
+    """The text, with the words marked that the other lacks: by stars if it is not for a terminal."""
     from rich.text import Text
 
     marked = Text()

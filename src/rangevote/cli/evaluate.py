@@ -234,7 +234,7 @@ def _of_samples(
     grades = get_similarity(own_similarity(similarity or f"exact:{key or 'plain'}"))
     sure = CONFIDENCE if confidence is None else confidence
     if not 0 < sure < 1:
-        raise UsageError(f"--confidence is {sure}; it must lie between 0 and 1, as 0.95.")
+        raise UsageError(f"--confidence is {sure}; it must lie between 0 and 1, for example 0.95.")
     carry = () if gold is None or gold == "references" else (gold,)
     with read(path, dataclasses.replace(reading, carry=carry)) as entries:
         bar = Bar(entries, "counting", quiet=quiet)

@@ -143,7 +143,7 @@ def tune(
     from rangevote.tuning.choice import choice_table, surface_table
     from rangevote.tuning.tune import tune as tune_settings
 
-    for similarity in grid["similarities"]:  # refuses what cannot have these shares
+    for similarity in grid["similarities"]:  # rejects similarities that cannot have these shares
         settings = Settings(similarity=similarity, shares=grid["shares"])
     panel, settings = panel_files(ballots or ("-",), voters, settings)
     if settings.shares != dict.fromkeys(panel.members, 1.0):
@@ -200,7 +200,7 @@ def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any], table: str)
 
     if len(grid["similarities"]) > 1 or len(grid["weights"] or ()) > 1:
         raise UsageError(
-            "without references nothing can be chosen but shares: give one measure, as -s exact:last_number, "
+            "without references only shares can be chosen: give one similarity (-s exact:last_number) "
             "and at most one of --weights; or give --references."
         )
     options = {

@@ -279,7 +279,7 @@ def selection(
 
 
 def texts_of(ballot: Ballot) -> list[str]:
-    """The candidates' texts, as `selection` takes a beam."""
+    """The candidates' texts: a beam for `selection`."""
     texts = [candidate.text for candidate in ballot.candidates if candidate.text is not None]
     if len(texts) < len(ballot.candidates):
         number = next(i for i, candidate in enumerate(ballot.candidates) if candidate.text is None)

@@ -335,14 +335,13 @@ def accuracy(key: str) -> Metric:
 
 
 def spelled_metric(name: str) -> str:
-    """The name of a metric that was perhaps written in another way, as BLEU, chrF++ or COMET:model."""
+    """The name of a metric that may be spelled differently, such as BLEU, chrF++ or COMET:model."""
     written, colon, rest = name.partition(":")
     return respelled(written, (*METRICS, *LEARNED, "accuracy")) + colon + rest
 
 
 def get_metric(name: str) -> Metric:
-    """The metric of a name; `accuracy` is made for its key, as `accuracy:last_number`, learned ones for a
-    model."""
+    """The metric of this name; `accuracy:KEY` and learned metrics (comet:MODEL) are made on demand."""
     if isinstance(name, str) and name.partition(":")[0] == "accuracy":
         return accuracy(name.partition(":")[2])
     if isinstance(name, str) and name.partition(":")[0] in LEARNED:

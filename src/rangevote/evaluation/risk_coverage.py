@@ -1,4 +1,4 @@
-"""How often to answer: the risk of the answers that are given, for every threshold below which none is.
+"""Risk and coverage: how often given answers are wrong, for each threshold below which no answer is given.
 
 A ballot's confidence is its winner's score (of answers their share of the vote), and its loss is what its
 winner lacks of a full score, 1 - score / 100; of answers, 1 for a wrong one. Under a threshold t the
@@ -27,7 +27,7 @@ from rangevote.evaluation.tables import Cell, Column, Table, TableRow
 from rangevote.hypothesis import Array
 from rangevote.similarity.base import number_text
 
-#: With which probability the promise may fail.
+#: The probability with which the bound may fail.
 LEVEL = 0.05
 #: The coverages at which sequences of tests start.
 STARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4)
@@ -76,7 +76,7 @@ class RiskCurve:
 
 
 def check_risk(max_risk: object) -> None:
-    """Refuse what cannot be a risk."""
+    """Refuse a value that is not a risk."""
     number = isinstance(max_risk, (int, float)) and not isinstance(max_risk, bool)
     if max_risk is not None and (not number or not 0 <= max_risk <= 1):  # type: ignore[operator]
         raise UsageError(f"max_risk must be a share of wrong answers from 0 to 1, got {shown(max_risk)}.")

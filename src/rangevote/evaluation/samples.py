@@ -1,5 +1,5 @@
-"""What n samples of a question are worth: how often one of them is right, or the answer that they elect, or
-any; how far the share of the vote can be trusted; and after how many samples one could have stopped.
+"""How well n samples of a question do: how often one of them is right, the answer that they elect, or any;
+whether the share of the vote can be trusted; and after how many samples the rule would have stopped.
 
 Of a question with N samples, n are drawn without replacement, and those vote with equal weights:
 
@@ -51,7 +51,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Question:
-    """How many samples gave each answer, most first, and which answers are right (None: nobody knows).
+    """How many samples gave each answer, most first, and which answers are right (None: not known).
 
     `drawn` is how many samples the stopping rule would have drawn and `stopped_at` the answer it would have
     stopped with; both are None where texts are compared, not answers.
@@ -65,7 +65,7 @@ class Question:
 
     @classmethod
     def of(cls, keys: Sequence[Hashable], right: Container[Hashable] | None = None) -> Question:
-        """Count the answers of samples; None is no answer."""
+        """Count the answers of samples; None stands for a sample without an answer."""
         counted = _counted(keys)
         known = None if right is None else tuple(key in right for key, _ in counted)
         return cls(tuple(count for _, count in counted), keys.count(None), known)
@@ -87,7 +87,7 @@ class Question:
     @property
     def accuracy(self) -> float:
         """P(the answer that all samples elect is right): below 1 where a wrong one has as many votes; 0 where
-        nobody knows."""
+        it is not known."""
         return sum((self.right or ())[: len(self.leaders)]) / max(len(self.leaders), 1)
 
     @property
@@ -384,7 +384,7 @@ def sample_report(
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> SampleReport:
-    """The same of questions whose answers are counted already."""
+    """The report of questions whose answers are already counted."""
     if not questions:
         raise DataError("there are no samples in the input.")
     abstained, samples = sum(q.abstained for q in questions), [q.samples for q in questions]

@@ -8,7 +8,7 @@ summation. The draws of a seed are those of sacrebleu.
 
 Three p-values of the difference d of two systems, from the differences d* under resampling, B of them:
 
-    two_tailed  2 * koehn, at most 1: below 0.05 just where the 95 % interval of d* leaves 0 out
+    two_tailed  2 * koehn, at most 1: below 0.05 exactly where the 95 % interval of d* excludes 0
     koehn       (1 + number of d* without the sign of d) / (B + 1): Koehn's, one-tailed
     centred     (1 + number of |d*| - mean |d*| above |d|) / (B + 1): sacrebleu's and Moses'
 """

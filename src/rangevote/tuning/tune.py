@@ -106,7 +106,7 @@ def tune(
     schemes: list[str | None] = [weights] if weights is None or isinstance(weights, str) else list(weights)
     schemes = schemes or [None]
     for scheme in schemes:
-        Settings(weights=scheme, normalize=normalize, merge=merge)  # refuses what cannot be meant
+        Settings(weights=scheme, normalize=normalize, merge=merge)  # rejects invalid options
     check_risk(max_risk)
     if (max_risk is not None or curve) and metric.partition(":")[0] in LEARNED:
         raise UsageError(
@@ -251,7 +251,7 @@ class Winners:
     texts: list[str] = field(default_factory=list)
     references: list[Sequence[str]] = field(default_factory=list)
     ballots: list[int] = field(default_factory=list)  # of each text
-    indices: list[list[int]] = field(default_factory=list)  # (ballots, settings) into texts, negative: nobody
+    indices: list[list[int]] = field(default_factory=list)  # (ballots, settings) into texts; negative: none
     scores: list[list[float]] = field(default_factory=list)  # (ballots, settings)
     own: list[dict[str, int]] = field(default_factory=list)  # of each ballot by member, into texts
 
