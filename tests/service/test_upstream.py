@@ -211,10 +211,11 @@ def test_samples_cut_off_are_left_out_only_where_most_were_not(service, upstream
     assert answer["choices"][0]["finish_reason"] in {reasons[i] for i in standing}
 
 
-def test_the_empty_text_is_a_candidate_and_one_of_too_many_tokens_is_none(service, upstream):
+def test_empty_texts_alone_elect_nobody_and_one_of_too_many_tokens_does_not_stand(service, upstream):
     upstream.answer = texts("")
     empty = service.ask().json()
-    assert (empty["choices"][0]["message"]["content"], empty["rangevote"]["no_support"]) == ("", True)
+    assert (empty["choices"][0]["message"]["content"], empty["rangevote"]["no_support"]) == (None, True)
+    assert "so that all abstain" in empty["rangevote"]["no_winner"]
     upstream.answer = texts("word " * 2001, "a b", "a c")
     answer = service.ask(seed=0).json()
     assert answer["rangevote"]["samples"]["too_long"] == 2
