@@ -24,7 +24,7 @@ from experiments.steps import write_json, write_table
 from experiments.vocabulary import plain_words
 from rangevote.errors import MissingExtra
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
-from rangevote.hypothesis import Hypotheses
+from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
 
 MEASURES = (
@@ -67,16 +67,31 @@ def grades(measure: str, judged: Judged, captions: Mapping[str, Sequence[str]]) 
     }
 
 
-def tau(grades: Mapping[str, Sequence[float]], judged: Judged, images: Sequence[str]) -> float:
-    """Kendall's tau-c over all single judgements of these images."""
-    from scipy.stats import kendalltau
+def concordance(grades: Mapping[str, Sequence[float]], judged: Judged) -> Array:
+    """How many pairs of single judgements are in the order of their grades, less those in the other order.
 
-    x, y = [], []
-    for image in images:
-        for grade, marks in zip(grades[image], judged[image].values(), strict=True):
-            x += [grade] * len(marks)
-            y += marks
-    return float(kendalltau(x, y, variant="c").statistic)
+    Shape (images, images), by the images of the two; every ordered pair counts.
+    """
+    sizes = [len(texts) for texts in judged.values()]
+    firsts = np.cumsum([0, *sizes[:-1]])
+    grade = np.concatenate([grades[image] for image in judged])  # (captions,)
+    marks = np.array([three for texts in judged.values() for three in texts.values()])  # (captions, 3)
+    rows = []
+    for first, size in zip(firsts, sizes, strict=True):
+        own = slice(first, first + size)
+        order = np.sign(marks[own, None, :, None] - marks[:, None, :]).sum(axis=(2, 3))  # (size, captions)
+        agree = (order * np.sign(grade[own, None] - grade)).sum(axis=0)
+        rows.append(np.add.reduceat(agree, firsts))
+    return np.array(rows)
+
+
+def tau(concordance: Array, judged: Judged, counts: Array | None = None) -> float:
+    """Kendall's tau-c over all single judgements, each image taken `counts` times (once)."""
+    marks = [marks for texts in judged.values() for several in texts.values() for marks in several]
+    single = np.array([sum(map(len, texts.values())) for texts in judged.values()])  # (images,)
+    counts = np.ones(len(single)) if counts is None else counts
+    levels = len(set(marks))
+    return float(counts @ concordance @ counts / (counts @ single) ** 2 * levels / (levels - 1))
 
 
 def agreement(
@@ -86,18 +101,17 @@ def agreement(
     images = list(judged)
     rng = np.random.default_rng(SEED)
     draws = [rng.integers(len(images), size=len(images)) for _ in range(RESAMPLES)]
+    counts = [np.bincount(draw, minlength=len(images)).astype(float) for draw in draws]
     rows = []
     for measure in measures:
         try:
-            found = grades(measure, judged, captions)
+            found = concordance(grades(measure, judged, captions), judged)
         except MissingExtra as error:
             print(f"left out: {measure}: {error}", file=sys.stderr)
             continue
-        taus = [tau(found, judged, [images[i] for i in draw]) for draw in draws]
+        taus = [tau(found, judged, drawn) for drawn in counts]
         low, high = np.quantile(taus, [0.025, 0.975])
-        rows.append(
-            {"measure": measure, "tau": tau(found, judged, images), "interval": [float(low), float(high)]}
-        )
+        rows.append({"measure": measure, "tau": tau(found, judged), "interval": [float(low), float(high)]})
         print(f"{measure}: {rows[-1]['tau']:.3f} [{low:.3f}, {high:.3f}]", file=sys.stderr, flush=True)
     pairs = sum(map(len, judged.values()))
     return {"images": len(images), "pairs": pairs, "judgements": 3 * pairs, "measures": rows}
