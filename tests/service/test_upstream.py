@@ -167,7 +167,7 @@ def test_where_all_samples_refuse_the_answer_is_a_refusal(service, upstream, opt
     assert "".join(delta.content or "" for delta in deltas) == ""
 
 
-@pytest.mark.parametrize(("text", "expected"), [(None, ""), ("", ""), ("The tr", "The tr")])
+@pytest.mark.parametrize(("text", "expected"), [(None, None), ("", None), ("The tr", "The tr")])
 def test_where_all_samples_are_filtered_the_answer_is_what_was_left_and_says_so(
     service, upstream, text, expected
 ):
