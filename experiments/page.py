@@ -322,9 +322,10 @@ def _curve(found: Findings, metric: str, method: str) -> Curve:
 
 
 def _drawn(name: str, x: Sequence[int], values: Sequence[Sequence[float]], *, baseline: bool) -> Curve:
+    y = [mean(several) or 0.0 for several in values]
     apart = [spread(several) for several in values]
-    band = None if None in apart else [one for one in apart if one is not None]
-    return Curve(name, x, [mean(several) or 0.0 for several in values], baseline, band)
+    band = [(at - one, at + one) for at, one in zip(y, apart, strict=True) if one is not None]
+    return Curve(name, x, y, baseline, None if None in apart else band)
 
 
 def against_voters(found: Findings) -> list[Panel]:
