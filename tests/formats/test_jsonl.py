@@ -57,6 +57,7 @@ def test_the_line_of_the_documentation_is_read() -> None:
             Ballot([Hypothesis("a")]),
         ),
         (b'{"c\\u0061ndidates": [{"te\\u0078t": "a"}]}', Ballot([Hypothesis("a")])),
+        (b'{"candidates": ["a"], "candidates": ["b"]}', Ballot([Hypothesis("b")])),  # the last one counts
     ],
 )
 def test_other_ways_to_write_a_ballot(line: bytes, ballot: Ballot) -> None:
@@ -85,31 +86,6 @@ def test_other_ways_to_write_a_ballot(line: bytes, ballot: Ballot) -> None:
 )
 def test_other_ways_to_write_a_candidate(candidate: bytes, hypothesis: Hypothesis) -> None:
     assert candidates(b"[" + candidate + b"]") == [hypothesis]
-
-
-@pytest.mark.parametrize(
-    ("line", "key"),
-    [
-        ('{"id": 1, "id": 2, "candidates": ["a"]}', "id"),
-        ('{"candidates": ["a"], "candidates": ["b"]}', "candidates"),
-        ('{"candidates": [{"text": "a", "text": "b"}, "c"]}', "text"),
-        ('{"candidates": [{"text": "a", "prob": 0.5, "prob": 0.6}]}', "prob"),
-        ('{"id": 1, "outputs": ["a"], "outputs": ["b"]}', "outputs"),
-        ('{"prompt_id": 1, "completion": "a", "completion": "b"}', "completion"),
-        ('[{"id": 1, "outputs": ["a"], "outputs": ["b"]}]', "outputs"),
-    ],
-)
-def test_a_key_that_occurs_twice_in_one_object_is_refused(entries: Entries, line: str, key: str) -> None:
-    with pytest.raises(DataError, match=f"the key '{key}' occurs twice in one object"):
-        entries(line.encode())[0].get()
-
-
-def test_a_text_may_look_like_repeated_keys() -> None:
-    texts = ['{"id": 1, "id": 2}', "text", '"text": "candidates"', '"candidates"\\":', '"text"', "id", "id"]
-    line = json.dumps({"id": "id", "candidates": [{"text": text} for text in texts]}).encode()
-    assert [c.text for c in decode_ballot(line).candidates] == texts
-    spaced = b'{"n" : 1, "candidates" : [{"text" : "a"}]}'
-    assert decode_ballot(spaced, QUIET).candidates[0].text == "a"
 
 
 def test_nul_and_separators_stay_in_the_text(ballots: Ballots) -> None:

@@ -15,7 +15,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -75,11 +74,7 @@ def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale 
     try:
         decoded = _decode_line(line)
     except REFUSALS:
-        return ballot_of(parse_line(line), options, scale)
-    lists = (decoded.candidates, decoded.hypotheses, decoded.voters)
-    objects = sum([*map(type, rows)].count(Hypothesis) for rows in lists if rows is not None)
-    if line.count(b'"candidates"') > 1 or line.count(b'"id"') > 1 or line.count(b'"text"') > objects:
-        parse_line(line)  # refuses repeated keys; texts may look like these too
+        return ballot_of(parse(line), options, scale)
     return _ballot(decoded, options, scale)
 
 
@@ -297,32 +292,6 @@ def parse(line: bytes) -> Any:
     except RecursionError:
         raise DataError("not readable JSON: nested too deeply") from None
     return value
-
-
-def parse_line(line: bytes) -> Any:
-    """`parse` a line of a file; an object with a repeated key is refused."""
-    value = parse(line)
-    with suppress(RecursionError):
-        if line.count(b'":') - line.count(b'\\":') > _count_keys(value):
-            json.loads(decode_text(line), strict=False, parse_int=str, object_pairs_hook=_refuse_repeats)
-    return value
-
-
-def _count_keys(value: Any) -> int:
-    """The number of keys of all objects in a value. Lists that begin with a text or a number are skipped, for
-    speed; too low a count only causes a second look."""
-    if isinstance(value, dict):
-        return len(value) + sum(map(_count_keys, value.values()))
-    nested = isinstance(value, list) and value and isinstance(value[0], (dict, list))
-    return sum(map(_count_keys, value)) if nested else 0
-
-
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> None:
-    seen = set[str]()
-    for name, _ in pairs:
-        if name in seen:
-            raise DataError(f"the key {name!r} occurs twice in one object")
-        seen.add(name)
 
 
 def decode_text(line: bytes) -> str:

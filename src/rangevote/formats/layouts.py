@@ -42,7 +42,7 @@ from rangevote.formats.jsonl import (
     ballot_of,
     convert,
     kind_of,
-    parse_line,
+    parse,
 )
 from rangevote.formats.logprobs import (
     AS_IS,
@@ -333,7 +333,7 @@ def decoder(options: ReadOptions) -> Decode:
     layout, scale = layout_of(options)
 
     def decode(line: bytes) -> Ballot | None:
-        record = parse_line(line)
+        record = parse(line)
         if not isinstance(record, dict):
             raise DataError(f"expected an object, got {kind_of(record)}")
         return None if _left_out(record, options) else record_ballot(record, layout, options, scale)
@@ -392,7 +392,7 @@ def _line_values(stream: Stream, options: ReadOptions) -> Iterator[tuple[str, An
             if isinstance(line, DataError):
                 raise line
             if line and not line.isspace():
-                yield where, parse_line(line), None
+                yield where, parse(line), None
         except DataError as error:
             yield where, {}, error
 
@@ -707,7 +707,7 @@ def _array(stream: Stream, options: ReadOptions) -> list[Any]:
             problem = f"the document exceeds --max-line-bytes ({options.max_line_bytes:,} bytes)"
             raise DataError(problem, where=stream.name)
     try:
-        value = parse_line(bytes(content)) if content.strip() else []
+        value = parse(bytes(content)) if content.strip() else []
         if not isinstance(value, list):
             raise DataError("expected an array of records or of lists")
     except DataError as error:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest
-from rangevote.formats.jsonl import convert, decode_text, parse_line
+from rangevote.formats.jsonl import convert, decode_text, parse
 from rangevote.formats.layouts import with_carry
 from rangevote.formats.reader import Entry, Reading, ReadOptions
 from rangevote.hypothesis import Ballot
@@ -157,7 +157,7 @@ def json_line(
     """A line that is not blank is an object with the input in one of its fields."""
     if not line or line.isspace():
         return None
-    value = parse_line(line)
+    value = parse(line)
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f'expected an object such as {{"id": "42", "text": "..."}}{hint}')
