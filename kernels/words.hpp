@@ -69,18 +69,24 @@ inline std::string_view spaced(std::string_view text, std::string &out) {
     char *to = out.data();
     bool alone = false;  // what was written last is a word by itself
     while (p < end) {
-        if (!alone && end - p >= 8) {  // eight letters, digits and spaces at a time
+#ifdef RANGEVOTE_EIGHT_AT_A_TIME
+        if (end - p >= 8) {  // the letters, digits and spaces up to the next other character, at most eight
             std::uint64_t x = load8(p);
-            if (!(x & 0x80 * EACH)) {
-                x += between(x, 'A', 'Z') >> 2;  // 0x20, the way to lower case
-                if ((between(x, 'a', 'z') | between(x, '0', '9') | between(x, ' ', ' ')) == 0x80 * EACH) {
-                    std::memcpy(to, &x, 8);
-                    to += 8;
-                    p += 8;
-                    continue;
-                }
+            const std::uint64_t wide = x & 0x80 * EACH;
+            x ^= wide;
+            x += between(x, 'A', 'Z') >> 2;  // 0x20, the way to lower case
+            const std::uint64_t plain = (between(x, 'a', 'z') | between(x, '0', '9') | between(x, ' ', ' ')) & ~wide;
+            const std::uint64_t other = plain ^ 0x80 * EACH;
+            if (const unsigned n = other ? first_byte(other) : 8) {
+                if (alone) *to++ = ' ';
+                alone = false;
+                std::memcpy(to, &x, 8);
+                to += n;
+                p += n;
+                if (n == 8) continue;
             }
         }
+#endif
         std::uint32_t point = *p++, lower;
         Kind kind;
         if (point < 0x80) {
