@@ -133,13 +133,55 @@ Scores grades(const Index &index, double parameter, bool self_voting, const std:
 
 // A log-probability that needs no second look: a number from minus infinity to 0.
 bool read_logprob(nb::handle value, double &number) {
-    if (!PyFloat_CheckExact(value.ptr()) && !PyLong_CheckExact(value.ptr())) return false;
+    if (!PyFloat_CheckExact(value.ptr())) return false;
     number = PyFloat_AsDouble(value.ptr());
-    if (number == -1.0 && PyErr_Occurred()) {  // an integer beyond all floats
-        PyErr_Clear();
-        return false;
-    }
     return number <= 0.0;  // not NaN
+}
+
+enum Field { TEXT, LOGPROB, TOKENS, MEMBER, SAMPLED, RARE };
+constexpr const char *FIELDS[] = {"text",   "logprob",   "tokens",     "member",         "sampled", "state",
+                                  "weight", "ranked_by", "tool_calls", "token_logprobs", "scores"};
+constexpr std::size_t NUMBER_OF_FIELDS = sizeof FIELDS / sizeof *FIELDS;
+
+// Whether a value of one of the first four fields has nothing to refuse.
+bool is_usual(std::size_t field, PyObject *value) {
+    double number;
+    if (field == LOGPROB) return read_logprob(value, number);
+    if (field != TOKENS) return PyUnicode_CheckExact(value);
+    const bool list = PyList_CheckExact(value);
+    if (!list && !PyTuple_CheckExact(value)) return false;
+    const Py_ssize_t size = list ? PyList_Size(value) : PyTuple_Size(value);
+    for (Py_ssize_t i = 0; i < size; ++i)
+        if (!PyLong_CheckExact(list ? PyList_GetItem(value, i) : PyTuple_GetItem(value, i))) return false;
+    return true;
+}
+
+// The columns of hypotheses in which there is nothing to refuse: texts, log-probabilities, token ids, whether any was
+// sampled, members; None for a column without values. None in place of them if a value needs a second look
+// (hypothesis.py, check_rows): then Python makes the columns, or says what is wrong.
+nb::object usual_columns(nb::handle list) {
+    static PyObject *const *const names = [] {  // kept until the interpreter ends
+        static PyObject *made[NUMBER_OF_FIELDS];
+        for (std::size_t i = 0; i < NUMBER_OF_FIELDS; ++i) made[i] = PyUnicode_InternFromString(FIELDS[i]);
+        return made;
+    }();
+    const nb::tuple rows(list);
+    if (!rows.size()) return nb::none();
+    nb::list columns[4];
+    bool sampled = false;
+    for (nb::handle row : rows)
+        for (std::size_t i = 0; i < NUMBER_OF_FIELDS; ++i) {
+            const nb::object value = nb::steal(PyObject_GetAttr(row.ptr(), names[i]));
+            if (!value.is_valid()) throw nb::python_error();
+            if (i == SAMPLED) sampled |= value.ptr() == Py_True;
+            if (i == SAMPLED || (value.is_none() && i != TEXT)) continue;
+            if (i >= RARE || !is_usual(i, value.ptr())) return nb::none();
+            columns[i].append(value);
+        }
+    for (const nb::list &column : columns)
+        if (column.size() && column.size() != rows.size()) return nb::none();
+    const auto some = [](const nb::list &column) { return column.size() ? nb::object(column) : nb::none(); };
+    return nb::make_tuple(columns[TEXT], some(columns[LOGPROB]), some(columns[TOKENS]), sampled, some(columns[MEMBER]));
 }
 
 // P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.
@@ -221,6 +263,8 @@ class Election {
             PyObject *column = PyTuple_GetItem(columns.ptr(), c);
             if (column == Py_None) continue;
             if (!PyTuple_CheckExact(column)) return false;
+            if (c == 0) side.texts.reserve(static_cast<std::size_t>(PyTuple_Size(column)));
+            if (c == 1) side.logprobs.reserve(static_cast<std::size_t>(PyTuple_Size(column)));
             for (Py_ssize_t i = 0; i < PyTuple_Size(column); ++i)
                 if (!read_value(c, PyTuple_GetItem(column, i), side)) return false;
         }
@@ -291,6 +335,7 @@ NB_MODULE(_kernels, m) {
     nb::set_leak_warnings(false);  // settings keep elections until the interpreter ends
     m.doc() = "Compiled counting kernels; rangevote.kernel.plain holds the same functions in Python.";
     m.def("softmax", &softmax_of, nb::arg("logprobs"), nb::arg("temperature"), nb::arg("again"));
+    m.def("usual_columns", &usual_columns, nb::arg("rows"));
     nb::class_<Election>(m, "Election")
         .def(nb::init<const std::string &, std::vector<int>, bool, bool, const std::string &, double, const std::string &,
                       double, bool, double>(),

@@ -64,6 +64,20 @@ def test_columns_hold_what_the_hypotheses_say():
     assert math.isnan(columns.logprobs[1])
 
 
+@pytest.mark.parametrize(
+    "usual", [{"logprob": -1.0}, {"logprob": -math.inf, "tokens": [1, 2]}, {"member": "a"}, {}]
+)
+@pytest.mark.parametrize("sampled", [False, True])
+def test_columns_of_the_kernels_are_those_of_python(usual, sampled):
+    rows = [Hypothesis("x", **usual), Hypothesis("y", sampled=sampled, **usual)]
+    kernels, python = Hypotheses.of(rows), Hypotheses.of([*rows, Hypothesis("z", scores={"r": 1.0}, **usual)])
+    for name in ("texts", "numbers", "tokens", "states", "members", "tool_calls"):
+        ours, theirs = getattr(kernels, name), getattr(python, name)
+        assert (ours and list(ours)) == (theirs and list(theirs[:2])), name
+    assert kernels.sampled == python.sampled == sampled
+    assert list(kernels) == list(python)[:2]
+
+
 def test_columns_of_texts_are_a_sequence_of_hypotheses():
     columns = Hypotheses.of(["a", "b", "c"], [-1.0, None, -3.0])
     assert len(columns) == 3

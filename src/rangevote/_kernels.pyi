@@ -11,6 +11,11 @@ Answer = tuple[int, float, float | None, bool, bool, bytes]
 
 def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array: ...
 
+#: Texts, log-probabilities, token ids, whether any was sampled, members.
+UsualColumns = tuple[list[str], list[float] | None, list[Sequence[int]] | None, bool, list[str] | None]
+
+def usual_columns(rows: Sequence[Any]) -> UsualColumns | None: ...
+
 class Election:
     def __init__(
         self,

@@ -19,6 +19,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from rangevote.errors import DataError, UsageError, shown
+from rangevote.kernel import usual_columns
 
 #: A log-probability may exceed 0 by this much, since sums of float32 logits do.
 LOGPROB_SLACK = 1e-6
@@ -225,11 +226,12 @@ class Hypotheses(Sequence[Hypothesis]):
     def _from_rows(
         cls, rows: Sequence[Hypothesis], logprobs: Logprobs | Mapping[str, Logprobs], role: str
     ) -> Hypotheses:
+        if usual_columns is not None and logprobs is None and (usual := usual_columns(rows)) is not None:
+            texts, numbers, tokens, sampled, members = usual
+            return cls(texts, numbers, role=role, tokens=tokens, sampled=sampled, rows=rows, members=members)
         columns = _present(list(zip(*map(astuple, rows), strict=True))) if rows else [None] * 12
-        texts, tokens, numbers, states, _, sampled, weights, ranks, members, calls, *others = columns
-        plain = tokens is weights is ranks is calls is None and others == [None, None]
-        if not (plain and set(map(type, texts or [None])) == {str} >= set(map(type, members or ()))):
-            check_rows(rows, role)  # in plain texts there is nothing to check but log-probabilities
+        texts, tokens, numbers, states, _, sampled, weights, _, members, calls, *_ = columns
+        check_rows(rows, role)
         if calls is not None:
             texts = [str(row.content) if row.tool_calls else row.text for row in rows]
         if members is not None:
@@ -503,6 +505,8 @@ def check(ballot: Ballot, role: str = "candidates") -> None:
     candidates are called there."""
     size: int | None = None
     for name, rows in ((role, ballot.candidates), ("voters", ballot.voters or ())):
+        if usual_columns is not None and usual_columns(rows) is not None:
+            continue
         check_rows(rows, name, typed=True)
         for i, row in enumerate(rows):
             if row.state is None:

@@ -218,18 +218,20 @@ def _columns(candidates: Hypotheses, voters: Hypotheses | None, settings: Settin
             panel = panel_of(electors, settings.shares)
         except (DataError, UsageError):
             return refused
+    ends = bool(settings.own_likelihood)
     if voters is None:
-        return _side(candidates, panel), None, panel
-    return _side(candidates, None), _side(voters, panel), panel
+        return _side(candidates, panel, ends), None, panel
+    return _side(candidates, None, ends), _side(voters, panel), panel
 
 
-def _side(listed: Hypotheses, panel: PanelShares | None) -> Any:
-    """Text, log-probability, tokens, finished, sampled, number of the member; and each member's share."""
+def _side(listed: Hypotheses, panel: PanelShares | None, ends: bool = False) -> Any:
+    """Text, log-probability, tokens, finished (where `ends` count), sampled, number of the member; and each
+    member's share."""
     rows = listed.rows
     if listed.texts is None or listed.weights is not None or listed.tool_calls is not None:
         return False
     columns: list[Any] = [listed.texts, listed.numbers, listed.tokens]
-    if rows is not None:
+    if rows is not None and (ends or listed.sampled):
         columns += [[row.finished for row in rows], [row.sampled for row in rows]]
     if panel is not None:
         number = {name: i for i, name in enumerate(panel.shares)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["COMPILED", "PURE", "WHY_PLAIN", "Election", "Index", "softmax"]
+__all__ = ["COMPILED", "PURE", "WHY_PLAIN", "Election", "Index", "softmax", "usual_columns"]
 
 #: Whether the plain kernels were asked for.
 PURE = os.environ.get("RANGEVOTE_PURE", "0") not in ("", "0")
@@ -22,7 +22,7 @@ if PURE:
     WHY_PLAIN = "RANGEVOTE_PURE is set"
 else:
     try:
-        from rangevote._kernels import Election, Index, softmax
+        from rangevote._kernels import Election, Index, softmax, usual_columns
 
         COMPILED = True
     except ImportError:
@@ -32,5 +32,6 @@ else:
         )
 
 if not COMPILED:
-    Election = None  # type: ignore[assignment, misc]  # elections are held the general way, with the same bits
+    # elections are held, and columns made, the general way, with the same bits
+    Election = usual_columns = None  # type: ignore[assignment, misc]
     from rangevote.kernel.plain import Index, softmax  # type: ignore[assignment]
