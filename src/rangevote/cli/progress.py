@@ -188,10 +188,11 @@ class RunCounts:
         self.no_winner += line.no_winner
         self.alone += line.alone
         self.changed[line.changed] += 1
-        self.wins.update(line.members)
         if line.members:  # members that never win are in the table too
+            self.wins.update(line.members)
             self.wins.update(dict.fromkeys((*line.voted, *line.left_out), 0))
-        self.left_out.update(line.left_out)
+        if line.left_out:
+            self.left_out.update(line.left_out)
 
     def tell(self, notes: Notes, ballots: int) -> None:
         if self.undecided:

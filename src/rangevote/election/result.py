@@ -147,11 +147,11 @@ class Result:
         """The member of a panel whose candidate won; None where nobody is elected or there are no members."""
         return None if self.index is None else self._member(self.index)
 
-    @cached_property
+    @property
     def members(self) -> tuple[str, ...]:
         """All members with a candidate of the winner's group, by name: as the similarity sees it, they said
         the same, whichever of them `member` is."""
-        if self.member is None:
+        if self.candidates.members is None or not self.elected:
             return ()
         return tuple(sorted({str(self._member(i)) for i in self._winning_group}))
 
@@ -293,10 +293,10 @@ class Result:
             fields["answer"] = self.answer
             fields["votes"] = {name: asdict(vote) for name, vote in answers.votes.items()}
             fields["abstained"], fields["entropy"] = answers.abstained, answers.entropy
-        if self.members:
+        if members := self.members:
             fields["member"] = self.member
-        if len(self.members) > 1:
-            fields["members"] = list(self.members)
+            if len(members) > 1:
+                fields["members"] = list(members)
         if self.merged is not None:
             fields["merged"] = self.merged.to_dict()
         if self.panel is not None and self.panel.left_out:
@@ -395,7 +395,8 @@ def counted_result(
     """The result of an election in one call (`Settings.one_call`)."""
     index, score, margin, supported, by_probability, numbers = answer
     electors = candidates if voters is None else voters
-    column, first, last = np.frombuffer(numbers), len(candidates), len(candidates) + len(electors)
+    column, first = np.frombuffer(numbers), len(candidates)
+    last = first + len(electors)
     result = Result.__new__(Result)
     made = result.__dict__  # filled name by name, which takes a third of the time of `Result(...)`
     made["candidates"] = candidates
