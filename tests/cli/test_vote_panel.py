@@ -299,7 +299,7 @@ def test_tune_writes_shares_by_agreement_into_a_profile_without_references(run, 
     [
         ("vote", ["--shares", "agreement"], 2, "is for answers"),
         ("tune", ["--shares", "agreement"], 2, "is for answers"),
-        ("tune", [*AGREEMENT, "-s", "exact:last_number,exact"], 2, "give one measure"),
+        ("tune", [*AGREEMENT, "-s", "exact:last_number,exact"], 2, "give one similarity"),
         ("vote", ["-s", "exact:choice", "--shares", "agreement"], 3, "all abstain"),
     ],
 )

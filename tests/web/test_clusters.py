@@ -22,8 +22,8 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
     options = {"similarity": similarity, "weights": "count", "likelihood": x}
     elected = ElectedBallot(one, Settings(**options))
     result, found = elected.result, clusters.stability(elected)
-    if len(one.candidates) < 2:
-        assert "one voter" in found.why or result.winner is None
+    if len(one.candidates) < 2 or result.winner is None:
+        assert found.why
         return
     changed = {change.voter: change for change in found.changes}
     margins = []
