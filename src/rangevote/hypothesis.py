@@ -226,9 +226,10 @@ class Hypotheses(Sequence[Hypothesis]):
     def _from_rows(
         cls, rows: Sequence[Hypothesis], logprobs: Logprobs | Mapping[str, Logprobs], role: str
     ) -> Hypotheses:
-        if usual_columns is not None and logprobs is None and (usual := usual_columns(rows)) is not None:
-            texts, numbers, tokens, sampled, members = usual
-            return cls(texts, numbers, role=role, tokens=tokens, sampled=sampled, rows=rows, members=members)
+        usual = None if usual_columns is None or logprobs is not None else usual_columns(rows)
+        if usual is not None:
+            values, floats, ids, some_sampled, names = usual
+            return cls(values, floats, role=role, tokens=ids, sampled=some_sampled, rows=rows, members=names)
         columns = _present(list(zip(*map(astuple, rows), strict=True))) if rows else [None] * 12
         texts, tokens, numbers, states, _, sampled, weights, _, members, calls, *_ = columns
         check_rows(rows, role)
