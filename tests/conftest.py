@@ -23,8 +23,11 @@ settings.register_profile(
 )
 settings.load_profile("rangevote")
 
-# A shell starts its background jobs deaf to Ctrl-C, and so would be every process that a test starts.
+# A shell starts its background jobs deaf to Ctrl-C, nohup also to SIGHUP, and so would be every process that a
+# test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
