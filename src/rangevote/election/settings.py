@@ -442,7 +442,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         confident = isinstance(self.weights, str) and self.weights in CONFIDENCE
         return 1.0 if confident else self._preset.temperature
 
-    @property
+    @cached_property
     def own_likelihood(self) -> float:
         """How much a candidate's own likelihood counts beside the votes: as given, or the preset's."""
         if self.rule == "merge":

@@ -80,6 +80,15 @@ def decode_ballot(line: bytes, options: ReadOptions | None = None, scale: Scale 
 
 def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> Ballot:
     """The ballot that a JSON value describes."""
+    try:
+        line = msgspec.convert(value, BallotLine)
+    except REFUSALS:
+        line = _known_fields(value, options)
+    return _ballot(line, options, scale)
+
+
+def _known_fields(value: Any, options: ReadOptions) -> BallotLine:
+    """What a line has in the fields of a ballot; others are reported, or asked about."""
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
         raise DataError(f"expected {SCHEMA}, got {kind_of(value)}{hint}")
@@ -95,7 +104,7 @@ def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> 
     for role in ROLES:
         if isinstance(fields.get(role), list):
             fields[role] = [_hypothesis_fields(item, role, i, options) for i, item in enumerate(fields[role])]
-    return _ballot(convert(fields, BallotLine), options, scale)
+    return convert(fields, BallotLine)
 
 
 def _hypothesis_fields(item: Any, role: str, index: int, options: ReadOptions) -> Any:
