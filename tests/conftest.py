@@ -23,8 +23,7 @@ settings.register_profile(
 )
 settings.load_profile("rangevote")
 
-# A shell starts its background jobs deaf to Ctrl-C, nohup also to SIGHUP, and so would be every process that a
-# test starts.
+# Background jobs of a shell ignore Ctrl-C, and SIGHUP under nohup. Processes that tests start must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):  # not on Windows
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
