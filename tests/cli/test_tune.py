@@ -121,6 +121,8 @@ def test_references_out_of_step_and_lists_of_no_numbers_are_refused(run, three, 
     assert (done.code, "short.txt has no references for this ballot" in done.err) == (3, True)
     done = run("tune", three, "--exponents", "0,x")
     assert (done.code, "is not a list of numbers" in done.err) == (2, True)
+    done = run("tune", three, "-s", ",")
+    assert (done.code, "has no values" in done.err) == (2, True)
     done = run("tune", three, "-r", long, "--metric", "bleu_1")
     assert (done.code, "9 lines for 3 ballots" in done.err) == (3, True)
 

@@ -33,14 +33,15 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
     """An option whose values are separated by commas."""
 
     def split(context: click.Context, option: click.Parameter, text: str | None) -> tuple[Any, ...] | None:
+        if text is None:
+            return None
         try:
-            return (
-                None
-                if text is None
-                else tuple(kind(part.strip()) for part in text.split(",") if part.strip())
-            )
+            values = tuple(kind(part.strip()) for part in text.split(",") if part.strip())
         except ValueError:
             raise click.BadParameter(f"{text!r} is not a list of numbers such as 0.5,1,2.") from None
+        if not values:
+            raise click.BadParameter(f"{text!r} has no values; separate them by commas.")
+        return values
 
     return option(f"{flags} LIST", help, default=default, callback=split)
 
