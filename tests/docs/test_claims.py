@@ -375,3 +375,18 @@ def test_the_page_of_samples_has_the_recorded_numbers():
     ):
         assert sentence in text
     assert stages["against_alone"]["p"] >= 0.05
+
+
+def test_the_page_on_performance_has_the_recorded_cost_of_vote():
+    page = " ".join((DOCS / "performance.md").read_text(encoding="utf-8").split())
+    said = re.search(
+        r"takes (\d+) times as long as decoding .* 10 candidates, and (\d+) times if it has 100", page
+    )
+    found = [
+        re.search(
+            rf"vote, default, k = {k}: CPU against msgspec decoding \| <= 5 x \| ([\d.]+) x", BENCHMARKS
+        )
+        for k in (10, 100)
+    ]
+    assert said is not None
+    assert [int(number) for number in said.groups()] == [round(float(one[1])) for one in found if one]
