@@ -39,8 +39,8 @@ FILES = (
 )
 WHY = {
     "": "",
-    "PYTHON": "the kernels take about a third of the time; the rest is Python that checks and holds lists",
-    "FILE": "the kernels take about a third of the time; the rest is Python around them for each ballot",
+    "PYTHON": "most of the time is Python that checks and holds the lists",
+    "FILE": "most of the time is Python around the kernels, for each ballot",
     "THREADS": "what two threads gain differs from run to run on this machine",
     "WORKERS": "the start of each worker counts, and their lines and results go through pipes",
     "PARQUET": "half of it is the start of pyarrow, taken off as measured; empty columns are decoded too",
