@@ -179,13 +179,11 @@ def server(
                 self.timer.cancel()
                 self.timer = None
 
-    class PageServer(uvicorn.Server):  # type: ignore[name-defined,misc]
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            if ready is not None and self.started:
-                ready()
+    async def notify() -> None:
+        if ready is not None:
+            ready()
 
-    return PageServer(
+    return uvicorn.Server(
         uvicorn.Config(
             app,
             http=HeaderLimits,
@@ -196,6 +194,8 @@ def server(
             server_header=False,
             timeout_graceful_shutdown=max(1, round(drain)),
             timeout_keep_alive=15,
+            callback_notify=notify,
+            timeout_notify=10**9,  # seconds until the next notice: never
         )
     )
 
