@@ -15,7 +15,6 @@ bootstrap. The "best member" is the best by these judgements, so nobody knows it
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +26,10 @@ import numpy as np
 
 import rangevote as rv
 from experiments.page import write_page
+from experiments.panel_scores import Ballot, References, by_marks, compare, mean_mark, texts_of
 from experiments.panel_tables import AGREEMENT, ALL, BEST, ELECTED, EQUAL, LABELS, MEAN, SHOWN
 from experiments.settings import HERE, Folders
 from experiments.steps import say, write_json
-from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
-from rangevote.evaluation.evaluate import Evaluator
-from rangevote.evaluation.metrics import Metric
-from rangevote.evaluation.significance import RESAMPLES, difference, resampled_sums
 from rangevote.hypothesis import Array
 
 #: Looked at on WMT23 English-German. The first is the default, which stays unless the one with the highest
@@ -41,8 +37,6 @@ from rangevote.hypothesis import Array
 MEASURES = ("blend", "overlap_1-4", "overlap_1-4@0.5", "overlap_1", "overlap_2", "smoothed_bleu_4", "chrf")
 #: Looked at on newstest2014, lines 1 to 400: OPUS-MT's beam and the temperature of its votes. The same rule.
 BEAMS = ((10, 2.0), (10, 1.0), (10, 4.0), (4, 2.0), (4, 1.0), (4, 4.0))
-#: sacreBLEU's tokenisation for each target language that is not cut at white space and punctuation.
-TOKENISERS = {"ja": "ja-mecab"}
 FLORES = ("bn-en", "de-en", "en-ca", "en-fi", "en-hi", "en-id", "en-ja", "vi-en")
 #: Who sits in a panel of WMT24 beside the panel of all, by what the systems are: general language models
 #: whose weights are published; online services.
@@ -78,9 +72,6 @@ CLONES = 6
 #: AlpacaEval: a panel without the two models that are a generation younger than the others, and far ahead of
 #: them in the table of members that comes with the data.
 YOUNGER = ("FuseChat-Gemma-2-9B-Instruct", "FuseChat-Llama-3.2-3B-Instruct")
-
-Ballot = Mapping[str, Any]
-Score = Callable[[Array], Array]
 
 
 def read_panel(path: Path) -> list[Ballot]:
@@ -118,108 +109,6 @@ def _hypotheses(ballots: Sequence[Ballot], members: Sequence[str]) -> list[list[
         ]
         for ballot in ballots
     ]
-
-
-def texts_of(ballots: Sequence[Ballot], member: str) -> list[str]:
-    """A member's own outputs; a missing one is an empty text."""
-    found = ([one["text"] for one in ballot["candidates"] if one["member"] == member] for ballot in ballots)
-    return [texts[0] if texts else "" for texts in found]
-
-
-def judgements(ballot: Ballot, judged: Callable[[Ballot], float | None]) -> dict[str, float]:
-    """text -> the mean of its judgements, over all members that wrote it and were judged."""
-    marks: dict[str, list[float]] = {}
-    for one in ballot["candidates"]:
-        mark = judged(one)
-        if mark is not None:
-            marks.setdefault(one["text"], []).append(mark)
-    return {text: fmean(several) for text, several in marks.items()}
-
-
-def mark_rows(known: Sequence[Mapping[str, float]], texts: Sequence[str]) -> Array:
-    """Statistics of a mean: the judgement of each text and 1, or zeros where there is none."""
-    marks = [by_text.get(text) for by_text, text in zip(known, texts, strict=True)]
-    return np.array([(0.0, 0.0) if mark is None else (mark, 1.0) for mark in marks])
-
-
-def mean_mark(sums: Array) -> Array:
-    """The mean over what was judged."""
-    mean: Array = sums[..., 0] / sums[..., 1]
-    return mean
-
-
-def compare(
-    score: Score,
-    members: Mapping[str, Array],
-    others: Mapping[str, Array],
-    pairs: Sequence[tuple[str, str]] = ((ELECTED, MEAN), (ELECTED, BEST)),
-) -> dict[str, Any]:
-    """The scores of members and of others, and the differences of pairs under the same resamples.
-
-    Each has its statistics, shape (ballots, s), in the order of the ballots. The mean member has the mean of
-    the members' scores, the best one is the one with the highest.
-    """
-    systems = {**members, **others}
-    rows = np.stack(list(systems.values()), axis=1)  # (ballots, systems, s)
-    sums = resampled_sums(rows.reshape(len(rows), -1)).reshape(RESAMPLES, *rows.shape[1:])
-    drawn = dict(zip(systems, score(sums).T, strict=True))
-    values = dict(zip(systems, score(rows.sum(axis=0)).tolist(), strict=True))
-    best = max(members, key=lambda name: values[name])
-    drawn |= {MEAN: np.mean([drawn[name] for name in members], axis=0), BEST: drawn[best]}
-    values |= {MEAN: fmean(values[name] for name in members), BEST: values[best]}
-    return {
-        "ballots": len(rows),
-        "values": {name: values[name] for name in (MEAN, BEST, *others)},
-        "best_member": best,
-        "members": {name: values[name] for name in members},
-        "differences": [
-            {"of": ours, "to": theirs}
-            | _data(difference(drawn[ours], drawn[theirs], values[ours] - values[theirs]))
-            for ours, theirs in pairs
-        ],
-    }
-
-
-def _data(found: Any) -> dict[str, Any]:
-    return {"difference": found.value, "interval": list(found.interval), "p": found.p}
-
-
-class References:
-    """Measures texts by the first reference of each ballot; statistics are counted once for each system."""
-
-    def __init__(self, ballots: Sequence[Ballot], language: str) -> None:
-        self.tokeniser = TOKENISERS.get(language, "13a")
-        known = self.tokeniser == "13a" or importlib.util.find_spec("MeCab") is not None
-        self.metrics = [name for name in SHOWN if known or name != "bleu"]
-        corpus = EvaluationCorpus.of(len(ballots), [ballot["references"][0] for ballot in ballots])
-        units = WordUnits(bleu_tokenize=self.tokeniser if known else "13a")
-        self._evaluator = Evaluator(corpus, self.metrics, units)
-        self.signatures = {name: self._evaluator.signature(name) for name in self.metrics}
-
-    def rows(self, texts: Sequence[str]) -> dict[str, Array]:
-        """metric -> the statistics of these texts."""
-        measured = self._evaluator.measure(texts)
-        return {name: measured.rows[self.metric(name).statistics] for name in self.metrics}
-
-    def metric(self, name: str) -> Metric:
-        return self._evaluator.metrics[name]
-
-    def compare(
-        self,
-        members: Mapping[str, Mapping[str, Array]],
-        others: Mapping[str, Mapping[str, Array]],
-        **pairs: Any,
-    ) -> dict[str, Any]:
-        """`compare` by each metric."""
-        return {
-            name: compare(
-                self.metric(name).score,
-                {system: rows[name] for system, rows in members.items()},
-                {system: rows[name] for system, rows in others.items()},
-                **pairs,
-            )
-            for name in self.metrics
-        }
 
 
 def choose(found: Mapping[str, Any], settings: Sequence[str]) -> str:
@@ -344,23 +233,6 @@ def panels_of(name: str, members: Sequence[str]) -> dict[str, Sequence[str]]:
     if name in COPIES:
         found[NO_COPIES] = without_copies(members, COPIES[name])
     return found | WMT24.get(name, {})
-
-
-def by_marks(
-    ballots: Sequence[Ballot],
-    judged: Callable[[Ballot], float | None],
-    members: Sequence[str],
-    elected: Mapping[str, Sequence[str]],
-    pairs: Sequence[tuple[str, str]] = ((ELECTED, MEAN), (ELECTED, BEST)),
-) -> dict[str, Any]:
-    """`compare` by the mean of stored judgements."""
-    known = [judgements(ballot, judged) for ballot in ballots]
-    return compare(
-        mean_mark,
-        {member: mark_rows(known, texts_of(ballots, member)) for member in members},
-        {name: mark_rows(known, texts) for name, texts in elected.items()},
-        pairs,
-    )
 
 
 def people(folders: Folders, chosen: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 from experiments.panel_tables import BEST, ELECTED, MEAN, section
 from experiments.settings import HERE, Folders
 
-from experiments import panels
+from experiments import panel_scores, panels
 from rangevote.evaluation.significance import RESAMPLES, SEED, draws
 
 
@@ -25,13 +25,13 @@ def ballot(*candidates, **fields):
 
 def test_equal_texts_are_judged_by_the_mean_over_all_who_wrote_them():
     judged = ballot(("a", "x", -1.0), ("b", "x", -4.0), ("c", "y", -2.0), ("d", "x", None), ("e", "z", None))
-    assert panels.judgements(judged, lambda one: one["mark"]) == {"x": -2.5, "y": -2.0}
+    assert panel_scores.judgements(judged, lambda one: one["mark"]) == {"x": -2.5, "y": -2.0}
 
 
 def test_whose_judgement_is_taken_does_not_depend_on_how_a_tie_is_broken():
     listed = [("a", "x y", 1.0), ("b", "x y", 5.0), ("c", "z", 0.0)]
     found = [
-        panels.by_marks([ballot(*order)], lambda one: one["mark"], "abc", {ELECTED: ["x y"]})
+        panel_scores.by_marks([ballot(*order)], lambda one: one["mark"], "abc", {ELECTED: ["x y"]})
         for order in (listed, listed[::-1])
     ]
     assert [one["values"][ELECTED] for one in found] == [3.0, 3.0]
@@ -40,14 +40,16 @@ def test_whose_judgement_is_taken_does_not_depend_on_how_a_tie_is_broken():
 
 
 def test_a_text_without_judgement_is_left_out_of_the_mean():
-    rows = panels.mark_rows([{"x": 4.0}, {"x": 2.0}, {"y": 1.0}], ["x", "x", "x"])
-    assert panels.mean_mark(rows.sum(axis=0)) == 3.0
+    rows = panel_scores.mark_rows([{"x": 4.0}, {"x": 2.0}, {"y": 1.0}], ["x", "x", "x"])
+    assert panel_scores.mean_mark(rows.sum(axis=0)) == 3.0
 
 
 def test_differences_are_those_of_the_same_draws():
     rng = np.random.default_rng(0)
     marks = {name: np.column_stack([rng.normal(size=20), np.ones(20)]) for name in ("a", "b", ELECTED)}
-    found = panels.compare(panels.mean_mark, {name: marks[name] for name in "ab"}, {ELECTED: marks[ELECTED]})
+    found = panel_scores.compare(
+        panel_scores.mean_mark, {name: marks[name] for name in "ab"}, {ELECTED: marks[ELECTED]}
+    )
     counts = np.concatenate(list(draws(20, RESAMPLES, SEED)))
     drawn = {name: counts @ rows[:, 0] / 20 for name, rows in marks.items()}
     expected = np.quantile(drawn[ELECTED] - (drawn["a"] + drawn["b"]) / 2, [0.025, 0.975])
@@ -61,7 +63,7 @@ def test_differences_are_those_of_the_same_draws():
 
 def test_a_panel_that_elects_one_members_texts_does_not_differ_from_it():
     rows = np.column_stack([np.arange(10.0), np.ones(10)])
-    found = panels.compare(panels.mean_mark, {"a": rows, "b": 0 * rows + [0, 1]}, {ELECTED: rows})
+    found = panel_scores.compare(panel_scores.mean_mark, {"a": rows, "b": 0 * rows + [0, 1]}, {ELECTED: rows})
     equal = {"of": ELECTED, "to": BEST, "difference": 0.0, "interval": [0.0, 0.0], "p": 1.0}
     assert found["differences"][1] == equal
 
@@ -144,5 +146,5 @@ def test_who_gives_no_answer_abstains_and_is_wrong():
     question = {"candidates": [{"member": m, "text": "", "answer": a, "right": r} for m, a, r in listed]}
     answered = panels._answered(question)
     assert panels.members_of([answered]) == ["a", "c"]
-    rows = [panels._right_rows([answered], panels.texts_of([answered], m))[0, 0] for m in "abc"]
+    rows = [panels._right_rows([answered], panel_scores.texts_of([answered], m))[0, 0] for m in "abc"]
     assert rows == [100.0, 0.0, 0.0]
