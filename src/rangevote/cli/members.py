@@ -1,24 +1,31 @@
-"""Files as the members of a panel: names, ballots, shares, and the table of members."""
+"""Files as the members of a panel: names, joined ballots, shares, and the table of members.
+
+Ballots are joined by id, or by position where they have none. Files in the same order are read in parallel;
+of a file in another order, the ballots that had to be read ahead are kept in memory.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rangevote.errors import UsageError, nearest
+import msgspec
+
+from rangevote.errors import DataError, UsageError, nearest, warn
+from rangevote.formats.reader import Entry, Reading, ReadOptions, entry_at, read
+from rangevote.hypothesis import Ballot, Hypothesis
 
 if TYPE_CHECKING:
     from rangevote.election.agreement import Agreement
     from rangevote.election.settings import Settings
     from rangevote.evaluation.tables import Table
-    from rangevote.formats import Entry, Reading, ReadOptions
 
 ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".txt", ".csv", ".tsv", ".parquet", ".moses"}
 #: Ballots from which shares are found in a stream, which cannot be read twice.
@@ -43,8 +50,6 @@ class PanelFiles(NamedTuple):
 
     def read(self, files: ExitStack, reading: ReadOptions) -> tuple[Reading, Iterator[Entry]]:
         """The first file, for the progress bar, and the joined ballots of all files."""
-        from rangevote.formats import join, read
-
         # a field to carry may be in one of the files only
         reported = {("carry", path) for path in reading.carried.values()}
         others = replace(reading, warned={*reading.warned, *reported})
@@ -116,6 +121,182 @@ def stem(path: str) -> str:
     return name or path
 
 
+# Joining
+
+
+def join(
+    standing: Mapping[str, Iterable[Entry]], voting: Mapping[str, Iterable[Entry]] | None = None
+) -> Iterator[Entry]:
+    """The ballots of all files. The candidates of the files `standing` can be elected; those of the files
+    `voting` only vote. Without the latter the candidates vote.
+
+    A member without the ballot has no outputs in it. Ballots that only a later file has come after those of
+    the first. A bad record invalidates its ballot.
+    """
+    stand = [MemberFile(name, entries) for name, entries in standing.items()]
+    vote = [MemberFile(name, entries) for name, entries in (voting or {}).items()]
+    _check_shared_ids(stand, vote)
+    for place, first in enumerate(stand):
+        for number, entry in first:
+            others = {file: file.take(_id(entry), number) for file in (*stand[place + 1 :], *vote)}
+            yield _joined({first: entry, **others}, stand, vote)
+    for file in vote:
+        unused = 0
+        for _, entry in file:
+            if entry.ballot is None or entry.ballot.id is None:
+                yield _joined({file: entry}, stand, [])
+            else:
+                unused += 1
+        if unused:
+            warn(f"{unused:,} of the ballots of {file.name!r} belong to no ballot of the candidates.")
+
+
+class MemberFile:
+    """The ballots of one file with their positions, each handed out once: in order, by id or by position."""
+
+    def __init__(self, name: str, entries: Iterable[Entry]) -> None:
+        self.name = name
+        self._entries = enumerate(entries)
+        self._ahead: dict[Hashable, tuple[int, Entry]] = {}  # by id, or by position where there is none
+
+    def __iter__(self) -> Iterator[tuple[int, Entry]]:
+        """The ballots that were not taken."""
+        while self._ahead or self._read() is not None:
+            yield self._ahead.pop(next(iter(self._ahead)))
+
+    def look(self) -> Iterator[tuple[int, Entry]]:
+        """All ballots, without taking them."""
+        yield from list(self._ahead.values())
+        while (key := self._read()) is not None:
+            yield self._ahead[key]
+
+    def take(self, id: Hashable, position: int) -> Entry | None:
+        """Remove and return the ballot that `find` finds."""
+        key = self.find(id, position)
+        return None if key is None else self._ahead.pop(key)[1]
+
+    def find(self, id: Hashable, position: int) -> Hashable | None:
+        """The key of the ballot with this id, or at this position if one of the two has no id."""
+        wanted = {_key(id, position), _key(None, position)}
+        if id is None:
+            wanted |= {key for key, (number, _) in self._ahead.items() if number == position}
+        if key := next((key for key in wanted if key in self._ahead), None):
+            return key
+        while (key := self._read()) is not None:
+            number = self._ahead[key][0]
+            if key in wanted or (id is None and number == position):
+                return key
+            if id is None and number > position:
+                break
+        return None
+
+    def _read(self) -> Hashable | None:
+        """Read one more ballot and return its key; None at the end."""
+        number, entry = next(self._entries, (0, None))
+        if entry is None:
+            return None
+        key = _key(_id(entry), number)
+        self._ahead[key] = number, entry
+        return key
+
+
+def _id(entry: Entry) -> str | int | None:
+    return entry.id if entry.ballot is None else entry.ballot.id
+
+
+def _key(id: Hashable, position: int) -> Hashable:
+    """A key that tells 1 from "1"."""
+    return ("position", position) if id is None else (type(id).__name__, id)
+
+
+def _check_shared_ids(stand: Sequence[MemberFile], vote: Sequence[MemberFile]) -> None:
+    """Refuse a file that shares no ballot with any other. Usually the first ballots match."""
+    files = [*stand, *vote]
+    firsts = {file: next((entry for _, entry in file.look()), None) for file in files}
+    if not any(firsts[file] for file in stand):
+        return
+    if empty := next((file for file in files if firsts[file] is None), None):
+        raise DataError("there are no ballots in this file; leave it out.", where=empty.name)
+    ids = {file: _id(entry) for file, entry in firsts.items() if entry is not None}
+    for file in files:
+        others = [other for other in files if other is not file]
+        if others and not any(_share_a_ballot(file, other) for other in others):
+            raise DataError(
+                f"none of its ballots has the id of one in another file: its first id is {ids[file]!r}, "
+                f"that of {others[0].name!r} is {ids[others[0]]!r}. Give ballots that belong together the "
+                f"same id, of the same type, or give none of them an id to join the files line by line.",
+                where=file.name,
+            )
+
+
+def _share_a_ballot(one: MemberFile, other: MemberFile) -> bool:
+    """Whether two files share a ballot, or may share one, since a record is bad."""
+    return any(e.ballot is None or other.find(_id(e), number) is not None for number, e in one.look())
+
+
+def _joined(
+    records: Mapping[MemberFile, Entry | None], stand: Sequence[MemberFile], vote: Sequence[MemberFile]
+) -> Entry:
+    """The ballot of these records of the files."""
+    parts = {file: entry for file, entry in records.items() if entry is not None}
+    id = next((id for entry in parts.values() if (id := _id(entry)) is not None), None)
+    for entry in parts.values():
+        if entry.ballot is None:
+            return Entry(entry.where, error=entry.error, id=id)
+    where = next(iter(parts.values())).where
+    return entry_at(where, _ballot, {f: e.get() for f, e in parts.items()}, id, stand, vote, id=id)
+
+
+def _ballot(
+    ballots: Mapping[MemberFile, Ballot],
+    id: str | int | None,
+    stand: Sequence[MemberFile],
+    vote: Sequence[MemberFile],
+) -> Ballot:
+    missing = [repr(file.name) for file in (*stand, *vote) if file not in ballots]
+    if missing and id is None:
+        raise DataError(
+            f"has no counterpart in {', '.join(missing)}, which has fewer ballots; ballots without ids are "
+            f"joined line by line."
+        )
+    if vote and ballots.keys().isdisjoint(vote):
+        names = ", ".join(repr(file.name) for file in vote)
+        raise DataError(f"has no voters: none of {names} has a ballot with its id")
+    standing = {file.name: ballots[file] for file in stand if file in ballots}
+    first = next(iter(standing.values()))
+    candidates, voters = first.candidates, first.voters
+    if len(stand) > 1:
+        candidates = _of_members({name: ballot.candidates for name, ballot in standing.items()})
+        if any(ballot.voters is not None for ballot in standing.values()):
+            own = {n: b.candidates if b.voters is None else b.voters for n, b in standing.items()}
+            voters = _of_members(own, "voters")
+    if vote:
+        listed = {file.name: ballots[file].candidates for file in vote if file in ballots}
+        voters = _of_members(listed) if len(vote) > 1 else next(iter(listed.values()))
+    carry: dict[str, object] = {}
+    for ballot in standing.values():
+        carry |= {name: value for name, value in ballot.carry.items() if carry.get(name) is None}
+    source = next((ballot.source for ballot in standing.values() if ballot.source is not None), None)
+    references = next((ballot.references for ballot in standing.values() if ballot.references), ())
+    return Ballot(candidates, voters, id, source, references, carry)
+
+
+def _of_members(lists: Mapping[str, Sequence[Hypothesis]], role: str = "candidates") -> list[Hypothesis]:
+    """All hypotheses, each with the name of its member."""
+    for name, listed in lists.items():
+        for i, row in enumerate(listed):
+            if row.member not in (None, name):
+                raise DataError(
+                    f"is {row.member!r}, but its file is the member {name!r} of this panel; leave the member "
+                    f"out, or put all members into one file and give it alone.",
+                    field=f"{role}[{i}].member",
+                )
+    return [msgspec.structs.replace(row, member=name) for name, listed in lists.items() for row in listed]
+
+
+# Shares
+
+
 class FoundShares(NamedTuple):
     """Shares by agreement, a note on the ballots they come from, and the stream that was begun for them."""
 
@@ -134,12 +315,10 @@ def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, setti
         return FoundShares(agreement, f"all {agreement.ballots:,} ballots", None)
     stream, entries = panel.read(files, reading)
     held = list(islice(entries, WARM_UP))
-    note = (
-        f"the first {len(held):,} ballots of a stream"
-        if len(held) == WARM_UP
-        else f"all {len(held):,} ballots"
+    which = (
+        f"the first {WARM_UP:,} ballots of a stream" if len(held) == WARM_UP else f"all {len(held):,} ballots"
     )
-    return FoundShares(agreement_of(held, settings), note, (stream, chain(held, entries)))
+    return FoundShares(agreement_of(held, settings), which, (stream, chain(held, entries)))
 
 
 def member_table(

@@ -8,7 +8,6 @@ from importlib import import_module
 from typing import Any, cast
 
 from rangevote.errors import choose
-from rangevote.formats.join_voters import join
 from rangevote.formats.jsonl import write_ballot
 from rangevote.formats.nbest import Writer
 from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, read, repeated
@@ -24,7 +23,6 @@ __all__ = [
     "Stream",
     "Writer",
     "ending",
-    "join",
     "open_stream",
     "read",
     "repeated",

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rangevote.cli.members import join
 from rangevote.errors import DataError, RangevoteWarning
-from rangevote.formats import Entry, ReadOptions, join, read
+from rangevote.formats import Entry, ReadOptions, read
 from tests.cli.conftest import lines
 
 
