@@ -19,7 +19,9 @@ import importlib
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
 from typing import ClassVar, TypeVar
 
@@ -30,8 +32,23 @@ class RangevoteWarning(UserWarning):
     """Something the user should know that does not stop the election."""
 
 
+_silent = ContextVar("silent", default=False)
+
+
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Silence `warn` in this thread, which `warnings.catch_warnings` would do in all."""
+    token = _silent.set(True)
+    try:
+        yield
+    finally:
+        _silent.reset(token)
+
+
 def warn(message: str) -> None:
     """Warn the user of something that does not stop the election, at the line that called this package."""
+    if _silent.get():
+        return
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "rangevote":
         level, frame = level + 1, frame.f_back

@@ -173,6 +173,15 @@ def test_a_voter_can_be_left_out_and_candidates_can_vote_instead_of_the_voters()
     assert own.voters.same
 
 
+@pytest.mark.filterwarnings("error:no voter supports")
+def test_elections_that_the_page_tries_do_not_warn():
+    page = page_of([ballot(["a b c", "a b d"])], similarity="overlap_1")
+    assert page.election(0, 0, WhatIf(similarity="bleu_4")).no_support
+    assert page.winners(0, 0).candidates == 2
+    with pytest.warns(rv.RangevoteWarning, match="no_support"):
+        page_of([ballot(["a", "b"])], similarity="overlap_1").election(0, 0)
+
+
 PANEL = [
     panel(("b", "it is 3"), ("a", "3"), ("c", "4"), id=1),
     panel(("b", "7"), ("c", "7"), id=2),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from operator import eq
@@ -17,7 +16,7 @@ import msgspec
 from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.progress import loading
 from rangevote.election.summary import Quote, most_likely, why
-from rangevote.errors import DataError, RangevoteWarning, UsageError, need
+from rangevote.errors import DataError, UsageError, need, without_warnings
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
 from rangevote.text import differences, escape_controls
 
@@ -112,8 +111,7 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
         console.width = 100
     _figure_1(console, similarity)
     if model is not None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RangevoteWarning)  # the tables show who has no share or support
+        with without_warnings():  # the tables show who has no share or support
             _answers(console, model, similarity, export)
 
 

@@ -26,7 +26,7 @@ from rangevote import __version__
 from rangevote.election.elect import elect_ballot
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
-from rangevote.errors import DataError, RangevoteError
+from rangevote.errors import DataError, RangevoteError, without_warnings
 from rangevote.evaluation.panel_report import PanelCount, PanelSummary, with_found_shares
 from rangevote.formats.jsonl import decode_ballot, write_ballot
 from rangevote.formats.reader import Entry, ReadOptions
@@ -259,7 +259,10 @@ class ElectionPage:
         ballot = self._ballot(number, list)
         if ballot is None:
             raise NotFound(f"the list {self._lists[list].name} has no such ballot.")
-        return api.ElectedBallot(*what_if.apply(ballot, self._settings))
+        if what_if == AS_IS:
+            return api.ElectedBallot(ballot, self._settings)
+        with without_warnings():  # the page shows what is odd about the reader's own settings
+            return api.ElectedBallot(*what_if.apply(ballot, self._settings))
 
     def general(self) -> Iterator[tuple[str, object]]:
         """The paths that belong to no single ballot, with their answers, for an export."""

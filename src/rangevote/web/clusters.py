@@ -17,7 +17,7 @@ from rangevote.election.result import Result
 from rangevote.election.rules import ranked
 from rangevote.election.settings import Settings
 from rangevote.election.weights import WEIGHTS
-from rangevote.errors import RangevoteError, UsageError, need
+from rangevote.errors import RangevoteError, UsageError, need, without_warnings
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity import PRESETS
 from rangevote.text import finite
@@ -174,7 +174,8 @@ def _won(name: str, settings: Settings, ballot: Ballot, voters: int) -> Won:
     if not linear and pairs > PAIRS:
         return Won(name, f"{pairs:,} pairs are too many for a page; use rangevote vote.")
     try:
-        result = elect_ballot(ballot, settings)
+        with without_warnings():
+            result = elect_ballot(ballot, settings)
     except RangevoteError as error:
         return Won(name, str(error))
     fields = result.fields()
