@@ -29,18 +29,19 @@ hypothesis, also an empty one; an id is the number of the source, from 0.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from itertools import count, islice
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from itertools import count, groupby, islice
+from typing import Any, NamedTuple
 
 import msgspec
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.jsonl import accept, decode_text, line_for
 from rangevote.formats.logprobs import Scale, number, scale_of, scored_ballot, total
-from rangevote.formats.reader import LOG_BASES, Entry, ReadOptions, entry_at
+from rangevote.formats.reader import Entry, ReadOptions, entry_at
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.text import Stream, open_stream
 
@@ -59,68 +60,55 @@ _SOFT_ALIGNMENT = re.compile(rf"\s*{_SHARES}(?:\s+{_SHARES})*\s*")
 _MARIAN = re.compile(r"F(\d+)=\s*([^\s=]+)(?:\s+|$)")
 _ID = re.compile(r"0|[1-9][0-9]{0,17}")
 FAIRSEQ_LINE = re.compile(rb"([STHDP])-(\d{1,18})(?:\t(.*))?", re.DOTALL)
-_FAIRSEQ_BASE = "2"
 
 
 # Moses, Marian, cdec
 
 
-class NbestLine(NamedTuple):
-    """One line; missing fields are empty."""
+class MosesRow(NamedTuple):
+    """One line after its id; missing fields are empty."""
 
     text: str
     features: str
     score: str
 
 
-@dataclass
-class LineGroup:
-    """The lines of one id; a bad line invalidates the ballot, which would lack a candidate."""
-
-    where: str
-    id: str | None
-    rows: list[NbestLine] = field(default_factory=list)
-    error: DataError | None = None
-
-    def entry(self, scale: Scale | None, options: ReadOptions) -> Entry:
-        id = int(self.id) if self.id is not None and _ID.fullmatch(self.id) else self.id
-        return entry_at(self.where, self._ballot, id, scale, options, id=id)
-
-    def _ballot(self, id: str | int | None, scale: Scale | None, options: ReadOptions) -> Ballot:
-        if self.error is not None:
-            raise self.error
-        logprobs = _moses_logprobs(self.rows, scale)
-        return accept(scored_ballot([row.text for row in self.rows], logprobs, id), options)
-
-
 def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each run of lines with the same id; one list is in memory at a time."""
     scale = scale_of(options)
-    group: LineGroup | None = None
+    for name, lines in groupby(_moses_lines(stream, options, scale is not None), key=lambda line: line[0]):
+        (_, where, first), *others = lines
+        id = int(name) if name is not None and _ID.fullmatch(name) else name
+        rows = [first, *(row for _, _, row in others)]
+        yield entry_at(where, _moses_ballot, id, rows, scale, options, id=id)
+
+
+def _moses_lines(
+    stream: Stream, options: ReadOptions, scored: bool
+) -> Iterator[tuple[str | None, str, MosesRow | DataError]]:
+    """The id, place and row of each line; a line whose id cannot be read counts to the list before it."""
+    name = None
     for line_number, line in enumerate(stream.lines(options.max_line_bytes), 1):
         if not line or line.isspace():
             continue
-        where, name, row, error = f"{stream.name}:{line_number}", None, None, None
+        where, row = f"{stream.name}:{line_number}", None
         try:
             head, bar, rest = decode_text(line).partition(BAR)
             if not bar or len(head.split()) != 1:
-                raise DataError("expected 'id ||| text ||| features ||| score'")
+                raise _not_moses()
             name = head.strip()
-            row = moses_row(rest, scored=scale is not None)
-        except DataError as fault:
-            error = fault.at(where)
-        if group is None or (name is not None and name != group.id):
-            if group is not None:
-                yield group.entry(scale, options)
-            group = LineGroup(where, name)
-        if row is not None:
-            group.rows.append(row)
-        group.error = group.error or error
-    if group is not None:
-        yield group.entry(scale, options)
+            row = moses_row(rest, scored=scored)
+        except DataError as error:
+            yield name, where, error.at(where)
+        else:
+            yield name, where, row
 
 
-def moses_row(rest: str, *, scored: bool = True) -> NbestLine:
+def _not_moses() -> DataError:
+    return DataError("expected 'id ||| text ||| features ||| score'")
+
+
+def moses_row(rest: str, *, scored: bool = True) -> MosesRow:
     """The rest of a line after its id, split from the end: alignments, score, features, text."""
     columns = rest.split(BAR)
     for extra in range(3):  # Moses adds up to two fields after the score
@@ -134,23 +122,31 @@ def moses_row(rest: str, *, scored: bool = True) -> NbestLine:
                 text.pop()
             if len(text) > 1 and (_ALIGNMENT.fullmatch(text[-1]) or _SOFT_ALIGNMENT.fullmatch(text[-1])):
                 text.pop()
-            return NbestLine(BAR.join(text).strip(), features, score)
+            return MosesRow(BAR.join(text).strip(), features, score)
     if scored:
-        raise DataError("expected 'id ||| text ||| features ||| score'")
-    return NbestLine(rest.strip(), "", "")
+        raise _not_moses()
+    return MosesRow(rest.strip(), "", "")
 
 
-def _moses_logprobs(rows: list[NbestLine], scale: Scale | None) -> list[float | None]:
-    if scale is None:
-        return [None] * len(rows)
-    if scale.softmax:
-        scores = [number(row.score.encode(), "score") for row in rows]
-    else:
-        scores = [_marian_logprob(row) for row in rows]
-    return [*scale.logprobs(scores, [len(row.text.split()) + 1 for row in rows])]
+def _moses_ballot(
+    id: str | int | None, rows: list[MosesRow | DataError], scale: Scale | None, options: ReadOptions
+) -> Ballot:
+    """A bad line invalidates the ballot, which would lack a candidate."""
+    read = []
+    for row in rows:
+        if isinstance(row, DataError):
+            raise row
+        read.append(row)
+    logprobs: list[float | None] = [None] * len(read)
+    if scale is not None:
+        scores = [
+            number(row.score.encode(), "score") if scale.softmax else _marian_logprob(row) for row in read
+        ]
+        logprobs = [*scale.logprobs(scores, [len(row.text.split()) + 1 for row in read])]
+    return accept(scored_ballot([row.text for row in read], logprobs, id), options)
 
 
-def _marian_logprob(row: NbestLine) -> float:
+def _marian_logprob(row: MosesRow) -> float:
     """The mean over the members of an ensemble: the log of the geometric mean of their probabilities."""
     members = _MARIAN.findall(row.features)
     named = "".join(match[0] for match in _MARIAN.finditer(row.features)) == row.features.lstrip()
@@ -165,62 +161,55 @@ def _marian_logprob(row: NbestLine) -> float:
 
 # fairseq
 
+_FAIRSEQ_SCORES = (
+    "there are no P- lines, and whether H- scores are sums or means depends on how the file was made. Pass "
+    "--length-normalised length (fairseq's default; H- lines must show subwords, so not with --remove-bpe) "
+    "or --length-normalised none (made with --unnormalized), with --log-base e for files from before 2020; "
+    "or --score-scale count to ignore the scores."
+)
+
 
 @dataclass
 class FairseqSample:
-    """The lines of one id; the n-th H, D and P line belong together."""
+    """The lines of one id by their kind; the n-th H, D and P line belong together."""
 
     where: str
-    source: str | None = None
-    references: list[str] = field(default_factory=list)
-    subwords: list[tuple[float, str]] = field(default_factory=list)
-    detokenised: list[tuple[float, str]] = field(default_factory=list)
-    totals: list[float] = field(default_factory=list)
+    lines: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     error: DataError | None = None
 
-    def add(self, kind: bytes, content: bytes) -> None:
-        if kind == b"S":
-            self.source = decode_text(content)
-        elif kind == b"T":
-            self.references.append(decode_text(content))
-        elif kind == b"P":
-            self.totals.append(total(number(p, "P-") for p in content.split()))
+    def add(self, kind: str, content: bytes) -> None:
+        value: Any
+        if kind in "ST":
+            value = decode_text(content)
+        elif kind == "P":
+            value = total(number(p, "P-") for p in content.split())
         else:
             score, _, text = content.partition(b"\t")
-            line = number(score, f"{kind.decode()}-"), decode_text(text)
-            (self.subwords if kind == b"H" else self.detokenised).append(line)
+            value = number(score, f"{kind}-"), decode_text(text)
+        self.lines[kind].append(value)
 
     def ballot(self, id: int, options: ReadOptions) -> Ballot:
         if self.error is not None:
             raise self.error
-        hypotheses = self.detokenised or self.subwords
-        sizes = {"H-": len(self.subwords), "D-": len(self.detokenised), "P-": len(self.totals)}
-        if any(size not in (0, len(hypotheses)) for size in sizes.values()):
-            shown = ", ".join(f"{size} {kind}" for kind, size in sizes.items())
+        subwords, detokenised, totals = (self.lines[kind] for kind in "HDP")
+        hypotheses = detokenised or subwords
+        if any(len(self.lines[kind]) not in (0, len(hypotheses)) for kind in "HDP"):
+            shown = ", ".join(f"{len(self.lines[kind])} {kind}-" for kind in "HDP")
             raise DataError(f"lines of sample {id} do not match: {shown}")
-        logprobs = self._logprobs([score for score, _ in hypotheses], options)
+        scale = scale_of(options, base="2", alpha=None, unsettled=_FAIRSEQ_SCORES)
+        logprobs: list[float | None] = [None] * len(hypotheses)
+        if scale is not None and totals and not scale.softmax:
+            logprobs = [*replace(scale, alpha=0.0).logprobs(totals)]
+        elif scale is not None:
+            if scale.alpha and hypotheses and not subwords:
+                raise DataError("has no H- lines, so lengths in tokens are not known")
+            lengths = [len(text.split()) + 1 for _, text in subwords or detokenised]
+            logprobs = [*scale.logprobs([score for score, _ in hypotheses], lengths)]
         ballot = scored_ballot([text for _, text in hypotheses], logprobs, id)
-        ballot = msgspec.structs.replace(ballot, source=self.source, references=self.references or ())
-        return accept(ballot, options)
-
-    def _logprobs(self, scores: list[float], options: ReadOptions) -> list[float | None]:
-        if not scores or options.score_scale == "count":
-            return [None] * len(scores)
-        if self.totals and options.score_scale is None:
-            scale = Scale((options.sign or 1) * LOG_BASES[options.log_base or _FAIRSEQ_BASE])
-            return [*scale.logprobs(self.totals)]
-        unsettled = (
-            "there are no P- lines, and whether H- scores are sums or means depends on how "
-            "the file was made. Pass --length-normalised length (fairseq's default; H- lines must show "
-            "subwords, so not with --remove-bpe) or --length-normalised none (made with --unnormalized), "
-            "with --log-base e for files from before 2020; or --score-scale count to ignore the scores."
+        source = self.lines["S"][-1] if self.lines["S"] else None
+        return accept(
+            msgspec.structs.replace(ballot, source=source, references=self.lines["T"] or ()), options
         )
-        by_options = scale_of(options, base=_FAIRSEQ_BASE, alpha=None, unsettled=unsettled)
-        assert by_options is not None  # "count" was dealt with above
-        if by_options.alpha and not self.subwords:
-            raise DataError("has no H- lines, so lengths in tokens are not known")
-        lengths = [len(text.split()) + 1 for _, text in self.subwords or self.detokenised]
-        return [*by_options.logprobs(scores, lengths)]
 
 
 def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
@@ -233,7 +222,7 @@ def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
         where = f"{stream.name}:{line_number}"
         sample = samples.setdefault(int(match[2]), FairseqSample(where))
         try:
-            sample.add(match[1], match[3] or b"")
+            sample.add(match[1].decode(), match[3] or b"")
         except DataError as error:
             sample.error = sample.error or error.at(where)
     for id in sorted(samples):
@@ -246,12 +235,9 @@ def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
 
 def read_mbrs(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each N lines; one list is in memory at a time."""
-    if options.per_source is None:
+    size, scale = options.per_source, scale_of(options)
+    if size is None:
         raise UsageError("the format 'mbrs' needs --per-source N: how many lines each source has.")
-    return _mbrs_entries(stream, options.per_source, options, scale_of(options))
-
-
-def _mbrs_entries(stream: Stream, size: int, options: ReadOptions, scale: Scale | None) -> Iterator[Entry]:
     with ExitStack() as opened:
         scores = None
         if options.logprobs is not None and scale is not None:
@@ -296,7 +282,21 @@ def moses_writer() -> Writer:
         if len(name.split()) != 1 or BAR in name:
             raise DataError(f"{name!r} cannot be an id in the format 'moses'", field="id")
         line_for(ballot, "moses")
-        return b"".join(_moses_line(name, h, i) for i, h in enumerate(ballot.candidates))
+        lines = []
+        for i, hypothesis in enumerate(ballot.candidates):
+            text = _one_line(hypothesis, i, "moses")
+            if BAR in text:
+                problem = f"contains {BAR!r}, which separates fields there"
+                raise DataError(problem, field=f"candidates[{i}].text")
+            if hypothesis.sampled or hypothesis.weight is not None:
+                raise DataError(
+                    "is a sample or has a weight, while the format 'moses' has probabilities only; keep it "
+                    "in the format 'jsonl'",
+                    field=f"candidates[{i}]",
+                )
+            score = _known_logprob(hypothesis, i, "moses")
+            lines.append(f"{name} {BAR} {text} {BAR} F0= {score} {BAR} {score}\n")
+        return "".join(lines).encode()
 
     return write
 
@@ -304,16 +304,12 @@ def moses_writer() -> Writer:
 def flat_writer(format: str) -> Writer:
     """mbrs: one text per line, or one log-probability, equally many for each ballot."""
     size: int | None = None
-
-    def line_of(hypothesis: Hypothesis, index: int) -> str:
-        if format == "mbrs":
-            return _one_line(hypothesis, index, format)
-        return repr(_known_logprob(hypothesis, index, format))
+    shown = _one_line if format == "mbrs" else _known_logprob
 
     def write(ballot: Ballot) -> bytes:
         nonlocal size
         line_for(ballot, format)
-        lines = [line_of(h, i) for i, h in enumerate(ballot.candidates)]
+        lines = [shown(h, i, format) for i, h in enumerate(ballot.candidates)]
         size = len(lines) if size is None else size
         if len(lines) != size:
             raise DataError(
@@ -326,34 +322,17 @@ def flat_writer(format: str) -> Writer:
     return write
 
 
-def _moses_line(name: str, hypothesis: Hypothesis, index: int) -> bytes:
-    text = _one_line(hypothesis, index, "moses")
-    if BAR in text:
-        raise DataError(f"contains {BAR!r}, which separates fields there", field=f"candidates[{index}].text")
-    if hypothesis.sampled or hypothesis.weight is not None:
-        raise DataError(
-            "is a sample or has a weight, while the format 'moses' has probabilities only; keep it "
-            "in the format 'jsonl'",
-            field=f"candidates[{index}]",
-        )
-    score = repr(_known_logprob(hypothesis, index, "moses"))
-    return f"{name} {BAR} {text} {BAR} F0= {score} {BAR} {score}\n".encode()
-
-
-def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> float:
+def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> str:
     if hypothesis.logprob is None:
-        raise DataError(
-            f"has no log-probability, which the format {format!r} needs", field=f"candidates[{index}].logprob"
-        )
-    return float(hypothesis.logprob)
+        problem = f"has no log-probability, which the format {format!r} needs"
+        raise DataError(problem, field=f"candidates[{index}].logprob")
+    return repr(float(hypothesis.logprob))
 
 
 def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
     text = None if hypothesis.tool_calls else hypothesis.text
-    if text is None:
-        raise DataError(f"has no text, which the format {format!r} needs", field=f"candidates[{index}].text")
-    if "\n" in text or text.endswith("\r"):
-        raise DataError(
-            f"contains a line end, which the format {format!r} cannot", field=f"candidates[{index}].text"
-        )
-    return text
+    if text is not None and "\n" not in text and not text.endswith("\r"):
+        return text
+    problem = "has no text, which" if text is None else "contains a line end, which"
+    needs = "needs" if text is None else "cannot hold"
+    raise DataError(f"{problem} the format {format!r} {needs}", field=f"candidates[{index}].text")
