@@ -25,7 +25,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
-from rangevote.study.plan import Annotator, Assignment, Pair, coin
+from rangevote.study.plan import Annotator, Pair, coin
 from rangevote.study.store import Answer, AnswerRefused, PersonProgress, SavedAnswer, SentAnswer, Store, now
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
@@ -127,27 +127,20 @@ class LinkAuth:
         """The number of the annotator whose link it is, or `RUNNER`."""
         scheme, _, token = authorization.partition(" ")
         digest = _digest(token.strip()) if scheme.lower() == "bearer" else b""
-        wait = self._wait(address)
-        if wait and digest not in self._known.get(address, set()):
-            raise UnknownLink(wait)
+        wrong, now = self._wrong.get(address, deque()), self._clock()
+        while wrong and wrong[0] <= now - WINDOW:
+            wrong.popleft()
+        if len(wrong) >= MOST_WRONG and digest not in self._known.get(address, ()):
+            raise UnknownLink(int(wrong[0] + WINDOW - now) + 1)
         if digest in self._numbers:
             self._known.setdefault(address, set()).add(digest)
             return self._numbers[digest]
-        self._count(address)
-        raise UnknownLink
-
-    def _wait(self, address: str) -> int:
-        tries = self._wrong.get(address, deque())
-        now = self._clock()
-        while tries and tries[0] <= now - WINDOW:
-            tries.popleft()
-        return int(tries[0] + WINDOW - now) + 1 if len(tries) >= MOST_WRONG else 0
-
-    def _count(self, address: str) -> None:
-        self._wrong.setdefault(address, deque()).append(self._clock())
+        wrong.append(now)
+        self._wrong[address] = wrong
         self._wrong.move_to_end(address)
-        while len(self._wrong) > _MOST_ADDRESSES:
+        if len(self._wrong) > _MOST_ADDRESSES:
             self._wrong.popitem(last=False)
+        raise UnknownLink
 
 
 def runner_token(annotators: Sequence[Annotator]) -> str:
@@ -163,10 +156,47 @@ def _digest(token: str) -> bytes:
 
 def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     """The application of one study; `hosts` are further host names that it answers to."""
-    auth, sessions, pages = LinkAuth(store.study.annotators), Sessions(store), assets("rangevote.study")
+    auth, pages, plan = LinkAuth(store.study.annotators), assets("rangevote.study"), store.study.plan
 
     def progress(runner: int) -> StudyProgress:
-        return StudyProgress(store.study.plan.title, now(), store.progress())
+        return StudyProgress(plan.title, now(), store.progress())
+
+    def session(who: int) -> Session:
+        name, practice, finished = plan.annotators[who], store.study.practice, store.finished(who)
+        swapped = coin(plan.seed, "side", name, practice.key)
+        return Session(
+            study=store.digest[:16],
+            opened=store.visit(who),
+            annotator=name,
+            title=plan.title,
+            question=plan.question,
+            instructions=plan.instructions,
+            scale=plan.scale,
+            differences=plan.differences,
+            practice=Item.of(practice, "practice", swapped),
+            items=[
+                Item.of(store.study.pairs[one.pair], one.handle, one.swapped)
+                for one in store.study.assignments
+                if one.annotator == who
+            ],
+            judged=store.judged(who),
+            finished=finished,
+            code=plan.completion_code if finished else None,
+        )
+
+    def judgement(who: int, sent: SentAnswer) -> SavedAnswer:
+        if sent.value is None:
+            raise AnswerRefused("a judgement has a value.")
+        return store.record(who, sent)
+
+    def undo(who: int, sent: SentAnswer) -> SavedAnswer:
+        if sent.value is not None:
+            raise AnswerRefused("an undo has no value.")
+        return store.record(who, sent)
+
+    def finish(who: int, message: FinishMessage) -> Finish:
+        store.finish(who)
+        return Finish(True, plan.completion_code)
 
     async def image(request: Request) -> Response:
         """An image by its content's hash, looked up in the study: never a path."""
@@ -181,10 +211,10 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
         *asset_routes("rangevote.web", "rangevote.study"),
         Route("/img/{sha256}", image),
         _route("/api/progress", auth, progress, runner=True),
-        _route("/api/session", auth, sessions.session),
-        _route("/api/judgement", auth, sessions.record, SentAnswer),
-        _route("/api/undo", auth, sessions.undo, SentAnswer),
-        _route("/api/finish", auth, sessions.finish, FinishMessage),
+        _route("/api/session", auth, session),
+        _route("/api/judgement", auth, judgement, SentAnswer),
+        _route("/api/undo", auth, undo, SentAnswer),
+        _route("/api/finish", auth, finish, FinishMessage),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)
 
@@ -223,50 +253,3 @@ def _route(
 
 def _error(message: str, status: int, headers: dict[str, str] | None = None) -> Response:
     return JSONResponse({"error": message}, status, headers)
-
-
-class Sessions:
-    """The requests of annotators, who are named by their numbers."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._assigned: dict[int, list[Assignment]] = {}
-        for assignment in store.study.assignments:
-            self._assigned.setdefault(assignment.annotator, []).append(assignment)
-
-    def session(self, annotator: int) -> Session:
-        plan, practice = self._store.study.plan, self._store.study.practice
-        swapped = coin(plan.seed, "side", plan.annotators[annotator], practice.key)
-        finished = self._store.finished(annotator)
-        return Session(
-            study=self._store.digest[:16],
-            opened=self._store.visit(annotator),
-            annotator=plan.annotators[annotator],
-            title=plan.title,
-            question=plan.question,
-            instructions=plan.instructions,
-            scale=plan.scale,
-            differences=plan.differences,
-            practice=Item.of(practice, "practice", swapped),
-            items=[
-                Item.of(self._store.study.pairs[one.pair], one.handle, one.swapped)
-                for one in self._assigned.get(annotator, [])
-            ],
-            judged=self._store.judged(annotator),
-            finished=finished,
-            code=plan.completion_code if finished else None,
-        )
-
-    def record(self, annotator: int, sent: SentAnswer) -> SavedAnswer:
-        if sent.value is None:
-            raise AnswerRefused("a judgement has a value.")
-        return self._store.record(annotator, sent)
-
-    def undo(self, annotator: int, sent: SentAnswer) -> SavedAnswer:
-        if sent.value is not None:
-            raise AnswerRefused("an undo has no value.")
-        return self._store.record(annotator, sent)
-
-    def finish(self, annotator: int, message: FinishMessage) -> Finish:
-        self._store.finish(annotator)
-        return Finish(True, self._store.study.plan.completion_code)

@@ -15,7 +15,7 @@ import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -36,7 +36,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 #: "rvst": marks a study among other SQLite files.
 APPLICATION = 0x72767374
 VERSION = 2
-BUSY = 5000  # milliseconds to wait for another writer
+BUSY = 5  # seconds to wait for another writer
 _OLDEST = (3, 37, 0)  # the first with STRICT tables
 
 #: `study new` fills the first five tables, judging the others. Nothing is changed or deleted.
@@ -81,11 +81,6 @@ CREATE TABLE finish (
 """
 TABLES = re.findall(r"CREATE TABLE (\w+)", SCHEMA)
 
-#: The judgement of each annotator and item that no later one supersedes.
-LATEST = "NOT EXISTS (SELECT 1 FROM judgement AS later WHERE later.supersedes = judgement.id)"
-#: The same where that is an answer, not an undo.
-_GIVEN = f"(shown IS NOT NULL OR cannot) AND {LATEST}"
-
 #: File systems on which locks and shared memory between processes are not reliable.
 _REMOTE = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "afs", "ceph", "gluster", "lustre")
 
@@ -94,52 +89,45 @@ def connect(path: Path, *, writing: bool) -> sqlite3.Connection:
     """A connection to a study; every commit is on the disk before it returns."""
     if not path.is_file():
         raise SetupError(f"there is no study {path}. Make one with: rangevote study new ... -o {path}")
-    mode = "rw" if writing else "ro"
-    uri = f"{path.absolute().as_uri()}?mode={mode}"
-    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY / 1000)
-    try:
-        check_kind(db, path)
+    uri = f"{path.absolute().as_uri()}?mode={'rw' if writing else 'ro'}"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY)
+    with _closed_if_it_fails(db, path):
+        if db.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
+            raise DataError("is not a study; 'rangevote study new' makes them.", where=str(path))
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version != VERSION:
+            other = "a newer" if version > VERSION else "an earlier"
+            made = f"{path} was made by {other} rangevote"
+            raise SetupError(f"{made} (file version {version}, here {VERSION}); use that one.")
         db.execute("PRAGMA foreign_keys = ON")
-        db.execute(f"PRAGMA busy_timeout = {BUSY}")
         if writing:
             remote = file_system(path).startswith(_REMOTE)  # where a write-ahead log is not safe
             db.execute(f"PRAGMA journal_mode = {'DELETE' if remote else 'WAL'}")
             db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+@contextmanager
+def _closed_if_it_fails(db: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """Close the file after an error; those of SQLite become ours."""
+    try:
+        yield
     except sqlite3.DatabaseError as error:
         db.close()
         raise file_error(path, error) from None
     except BaseException:
         db.close()
         raise
-    return db
 
 
-def check_kind(db: sqlite3.Connection, path: Path) -> None:
-    """Refuse a file that is not a study, or has another version."""
-    if db.execute("PRAGMA application_id").fetchone() != (APPLICATION,):
-        raise DataError("is not a study; 'rangevote study new' makes them.", where=str(path))
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version != VERSION:
-        other = "a newer" if version > VERSION else "an earlier"
-        raise SetupError(
-            f"{path} was made by {other} rangevote (file version {version}, here {VERSION}); use that one."
-        )
-
-
-def damaged(path: Path, why: object) -> DataError:
-    """The error for a file that SQLite cannot read."""
-    backup = backup_of(path)
-    hint = (
-        f"Its last backup is {backup}: copy it over the file." if backup.exists() else "Restore a copy of it."
-    )
-    return DataError(f"the study is damaged, or is not one ({why}). {hint}", where=str(path))
-
-
-def file_error(path: Path, error: sqlite3.Error) -> DataError | SetupError:
+def file_error(path: Path, error: sqlite3.Error | str) -> DataError | SetupError:
     """A `SetupError` for locks, permissions or the disk; otherwise the file is damaged."""
     if isinstance(error, sqlite3.OperationalError):
         return SetupError(f"cannot use {path}: {error}. Look at the disk, permissions and other programs.")
-    return damaged(path, error)
+    backup, hint = backup_of(path), "Restore a copy of it."
+    if backup.exists():
+        hint = f"Its last backup is {backup}: copy it over the file."
+    return DataError(f"the study is damaged, or is not one ({error}). {hint}", where=str(path))
 
 
 def backup_of(path: Path) -> Path:
@@ -274,33 +262,41 @@ class Snapshot:
     finished: frozenset[int]
 
     def current(self) -> list[Judgement]:
-        """The judgements that stand, also those that say "cannot judge": neither superseded nor undone."""
-        gone = {row.supersedes for row in self.rows}
-        return [row for row in self.rows if row.id not in gone and row.answer is not None]
+        """The judgements that stand, also those that say "cannot judge"."""
+        return standing(self.rows)
 
     def pair(self, row: Judgement) -> Pair:
         return self.study.pairs[row.pair]
+
+
+def standing(rows: Iterable[Judgement]) -> list[Judgement]:
+    """Those that are neither superseded nor undone."""
+    kept = list(rows)
+    gone = {row.supersedes for row in kept}
+    return [row for row in kept if row.id not in gone and row.answer is not None]
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     """A transaction that reads, possibly while people are judging."""
     db = connect(path, writing=False)
-    try:
+    with closing(db), _closed_if_it_fails(db, path):
         db.execute("BEGIN")
         yield db
-    except sqlite3.DatabaseError as error:
-        raise file_error(path, error) from None
-    finally:
-        db.close()
 
 
 def take_snapshot(path: Path) -> Snapshot:
     with _reading(path) as db:
         study, digest = read_study(db, path)
         rows = _judgements(db, "TRUE")
-        _check_sides(rows, study, path)
-        return Snapshot(study, digest, rows, _finished(db))
+        finished = _finished(db)
+    sides = {(one.annotator, one.pair): one.swapped for one in study.assignments}
+    for row in rows:
+        meaning = None if row.shown is None else resolved(row.shown, row.swapped)
+        if (row.swapped, row.resolved) != (sides[row.annotator, row.pair], meaning):
+            problem = f"judgement {row.id}: its answer, sides and meaning contradict each other."
+            raise DataError(f"{problem} The file was edited; restore a copy of it.", where=str(path))
+    return Snapshot(study, digest, rows, finished)
 
 
 def _judgements(db: sqlite3.Connection, where: str, *values: object) -> list[Judgement]:
@@ -316,16 +312,6 @@ def _answer(rows: Sequence[Judgement]) -> Answer | None:
 def _finished(db: sqlite3.Connection) -> frozenset[int]:
     """The annotators that closed their answers."""
     return frozenset(number for (number,) in db.execute("SELECT annotator FROM finish"))
-
-
-def _check_sides(rows: Sequence[Judgement], study: Study, path: Path) -> None:
-    """Refuse judgements with sides or a meaning that the study does not give them."""
-    sides = {(one.annotator, one.pair): one.swapped for one in study.assignments}
-    for row in rows:
-        meaning = None if row.shown is None else resolved(row.shown, row.swapped)
-        if (row.swapped, row.resolved) != (sides[row.annotator, row.pair], meaning):
-            problem = f"judgement {row.id}: its answer, sides and meaning contradict each other."
-            raise DataError(f"{problem} The file was edited; restore a copy of it.", where=str(path))
 
 
 def has_judgements(path: Path) -> bool:
@@ -401,17 +387,11 @@ class Store:
         self.path = path
         self._lock = threading.Lock()
         self._db = connect(path, writing=True)
-        try:
-            try:
-                (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
-            except sqlite3.DatabaseError as error:
-                found = error
+        with _closed_if_it_fails(self._db, path):
+            (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
-                raise damaged(path, found)
+                raise file_error(path, found)
             self.study, self.digest = read_study(self._db, path)
-        except BaseException:
-            self._db.close()
-            raise
         self._file = os.stat(path).st_ino
         self._assignments = {assignment.handle: assignment for assignment in self.study.assignments}
         self._assigned = Counter(assignment.annotator for assignment in self.study.assignments)
@@ -432,9 +412,13 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """One transaction: on the disk when it ends, or `NotSaved`."""
+        same = False
         with self._lock:
             try:
-                self._check_file()
+                with suppress(OSError):
+                    same = os.stat(self.path).st_ino == self._file
+                if not same:  # what is written there would be lost without notice
+                    raise NotSaved("not saved: the study's file was moved or replaced.")
                 self._db.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._db
@@ -448,15 +432,6 @@ class Store:
             except sqlite3.DatabaseError as error:
                 raise NotSaved(f"not saved: {error}.") from error
 
-    def _check_file(self) -> None:
-        """Rows written to a file that was deleted or replaced would be lost without notice."""
-        try:
-            same = os.stat(self.path).st_ino == self._file
-        except OSError:
-            same = False
-        if not same:
-            raise NotSaved("not saved: the study's file was moved or replaced.")
-
     def visit(self, annotator: int) -> str:
         """Record that an annotator opened the page, and return when."""
         opened = now()
@@ -467,7 +442,7 @@ class Store:
     def judged(self, annotator: int) -> list[tuple[str, Answer, str | None]]:
         """Handle, answer as shown and comment of what is judged; in the order in which it was."""
         handles = {(one.annotator, one.pair): one.handle for one in self.study.assignments}
-        rows = self._read(lambda db: _judgements(db, f"annotator = ? AND {_GIVEN}", annotator))
+        rows = standing(self._read(lambda db: _judgements(db, "annotator = ?", annotator)))
         return [
             (handles[annotator, row.pair], row.answer, row.comment) for row in rows if row.answer is not None
         ]
@@ -476,15 +451,12 @@ class Store:
         """How far each annotator is, without any result: those who run the study see it before its end."""
         visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
         rows, opened, finished = self._read(
-            lambda db: (
-                _judgements(db, _GIVEN),
-                dict(db.execute(visits).fetchall()),
-                _finished(db),
-            )
+            lambda db: (_judgements(db, "TRUE"), dict(db.execute(visits).fetchall()), _finished(db))
         )
+        given = standing(rows)
         listed = []
         for number, who in enumerate(self.study.annotators):
-            mine = [row for row in rows if row.annotator == number]
+            mine = [row for row in given if row.annotator == number]
             spent = [row.duration_ms for row in mine if row.duration_ms is not None]
             listed.append(
                 PersonProgress(
@@ -528,7 +500,7 @@ class Store:
                 return SavedAnswer(row.answer, _answer(_judgements(db, "id = ?", row.supersedes)))
             if annotator in _finished(db):
                 raise AnswerRefused("you have finished: your answers are closed.", 403)
-            last = _judgements(db, f"annotator = ? AND pair = ? AND {LATEST}", annotator, assignment.pair)
+            last = _judgements(db, "annotator = ? AND pair = ?", annotator, assignment.pair)[-1:]
             if sent.value is None and _answer(last) is None:
                 raise AnswerRefused("there is no answer to undo.")
             shown = sent.value if isinstance(sent.value, int) else None
@@ -556,9 +528,8 @@ class Store:
     def finish(self, annotator: int) -> None:
         """Close an annotator's answers, if all are there."""
         with self._writing() as db:  # they are counted in it, since an undo may come at the same time
-            missing = self._assigned[annotator] - len(
-                _judgements(db, f"annotator = ? AND {_GIVEN}", annotator)
-            )
+            judged = standing(_judgements(db, "annotator = ?", annotator))
+            missing = self._assigned[annotator] - len(judged)
             if missing:
                 raise AnswerRefused(f"{missing} items are not judged yet.")
             db.execute("INSERT OR IGNORE INTO finish VALUES (?, ?)", (annotator, now()))
