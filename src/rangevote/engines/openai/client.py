@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -118,7 +119,6 @@ class Client:
         limits: CallLimits | None = None,
         concurrency: int = 16,
         most_choices: int | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise UsageError(f"concurrency must be a whole number from 1, got {concurrency!r}.")
@@ -130,24 +130,32 @@ class Client:
         if self._key is not None:
             self._headers["authorization"] = f"Bearer {self._key}"
         self._known_most, self._most_choices = most_choices, dict[tuple[object, ...], tuple[int, float]]()
-        self._concurrency, self._transport = concurrency, transport
-        self._http: httpx.AsyncBaseTransport | None = None
+        self._concurrency, self._idle = concurrency, list[httpx.AsyncHTTPTransport]()
         self._turns: asyncio.Semaphore
+        self._tls: ssl.SSLContext
 
     def __repr__(self) -> str:
         return f"Client({self.base_url!r})"
 
     async def __aenter__(self) -> Client:
         self._turns = asyncio.Semaphore(self._concurrency)
-        # Only the transport: an httpx client would add redirects, cookies and proxies.
-        connections = httpx.Limits(keepalive_expiry=KEPT)
-        self._http = self._transport or httpx.AsyncHTTPTransport(trust_env=False, limits=connections)
+        self._tls = httpx.create_ssl_context(trust_env=False)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        http, self._http = self._http, None
-        assert http is not None
-        await http.aclose()
+        while self._idle:
+            await self._idle.pop().aclose()
+
+    def _transport(self) -> httpx.AsyncHTTPTransport:
+        """An idle connection, or a new one.
+
+        Only the transport: an httpx client would add redirects, cookies and proxies. Each has one connection:
+        with n connections in one pool, httpcore checks up to n * n of them for every call.
+        """
+        if self._idle:
+            return self._idle.pop()
+        limits = httpx.Limits(keepalive_expiry=KEPT)
+        return httpx.AsyncHTTPTransport(trust_env=False, verify=self._tls, limits=limits)
 
     def most_choices(self, requests: tuple[object, ...]) -> int | None:
         """How many choices one such call returns, if that is known or it recently returned fewer than asked
@@ -208,7 +216,7 @@ class Client:
             self._turns.release()
 
     async def _request(self, method: str, path: str, content: bytes | None, until: float) -> dict[str, Any]:
-        assert self._http is not None, "use the client in `async with`"
+        http = self._transport()
         try:
             with anyio.fail_after(until - time.monotonic()):
                 request = httpx.Request(
@@ -218,7 +226,7 @@ class Client:
                     headers=self._headers if content is None else {**self._headers, "content-type": JSON},
                     extensions=self._extensions,
                 )
-                response = await self._http.handle_async_request(request)
+                response = await http.handle_async_request(request)
                 try:
                     return await self._answer(response)
                 finally:
@@ -231,6 +239,8 @@ class Client:
                 kind="connect",
                 detail=repr(error),
             ) from error
+        finally:
+            self._idle.append(http)
 
     async def _answer(self, response: httpx.Response) -> dict[str, Any]:
         """The JSON object of a response; raises the error that it stands for."""
