@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from rangevote.models.load import load as load
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
+    from rangevote.similarity.base import Exact as Exact
     from rangevote.similarity.base import Similarity as Similarity
-    from rangevote.similarity.combined import Mixture as Mixture
-    from rangevote.similarity.exact import Exact as Exact
     from rangevote.similarity.ngram import Bleu as Bleu
     from rangevote.similarity.ngram import Chrf as Chrf
     from rangevote.similarity.ngram import Ngrams as Ngrams
     from rangevote.similarity.pairwise import Custom as Custom
+    from rangevote.similarity.pairwise import Mixture as Mixture
     from rangevote.similarity.vectors import States as States
     from rangevote.tuning.tune import tune as tune
 
@@ -84,11 +84,9 @@ _MODULES = {
     "hypothesis": "Ballot Hypotheses Hypothesis ToolCall",
     "models.load": "load",
     "similarity": "SIMILARITIES get_similarity",
-    "similarity.base": "Similarity",
-    "similarity.combined": "Mixture",
-    "similarity.exact": "Exact",
+    "similarity.base": "Exact Similarity",
     "similarity.ngram": "Bleu Chrf Ngrams",
-    "similarity.pairwise": "Custom",
+    "similarity.pairwise": "Custom Mixture",
     "similarity.vectors": "States",
     "tuning.tune": "tune",
 }

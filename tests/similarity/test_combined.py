@@ -8,7 +8,7 @@ import pytest
 import rangevote as rv
 from rangevote.election.settings import Settings
 from rangevote.similarity import get_similarity
-from rangevote.similarity.combined import Cutoff
+from rangevote.similarity.pairwise import Cutoff
 from tests.similarity.samples import columns, full, sentences, weights_for
 
 PARTS = {

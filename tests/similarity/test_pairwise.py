@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.similarity import pairwise
+from rangevote.similarity import base
 from tests.similarity.samples import columns, first_letters, length_ratio, letters, sentences
 
 
@@ -84,7 +84,7 @@ def test_grading_in_chunks_changes_no_bit(monkeypatch, name, chunk):
     rng = np.random.default_rng(0)
     texts = sentences(rng, 20)
     whole = rv.elect(texts, similarity=name).scores
-    monkeypatch.setattr(pairwise, "CHUNK", chunk)
+    monkeypatch.setattr(base, "CHUNK", chunk)
     assert rv.elect(texts, similarity=name).scores.tobytes() == whole.tobytes()
 
 

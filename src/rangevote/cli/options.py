@@ -163,7 +163,7 @@ def _names_of(option: str, typed: str) -> list[str]:
     from rangevote.election.rules import RULES
     from rangevote.election.weights import WEIGHTS
     from rangevote.similarity import PRESETS, listings
-    from rangevote.similarity.units import TOKENISERS
+    from rangevote.similarity.ngram import TOKENISERS
 
     measures = [listing.example.removesuffix("MODEL") for listing in listings().values()]
     known = {

@@ -19,7 +19,7 @@ from rangevote.errors import UsageError
 from rangevote.hypothesis import Hypotheses
 from rangevote.kernel import plain
 from rangevote.similarity.json_leaves import json_leaves
-from rangevote.similarity.units import Reader
+from rangevote.similarity.ngram import Reader
 from rangevote.text import finite
 
 if TYPE_CHECKING:

@@ -52,12 +52,11 @@ from rangevote.errors import DataError, SetupError, UsageError, choose, nearest,
 from rangevote.hypothesis import Array, Hypotheses, is_number
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
-from rangevote.similarity.base import Measure, Similarity, number_text
-from rangevote.similarity.combined import Cutoff
+from rangevote.similarity.base import Measure, Similarity, Tokenise, number_text
 from rangevote.similarity.json_leaves import canonical
 from rangevote.similarity.ngram import formula_of
+from rangevote.similarity.pairwise import Cutoff
 from rangevote.similarity.tool_calls import TextOrToolCalls
-from rangevote.similarity.units import Tokenise
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -28,7 +28,8 @@ from rangevote.formats.jsonl import decode_as, decode_text, parse
 from rangevote.formats.layouts import Located
 from rangevote.hypothesis import Ballot
 from rangevote.kernel.plain import UNITS as PLAIN_UNITS
-from rangevote.similarity.units import TOKENISERS, Tokenise
+from rangevote.similarity.base import Tokenise
+from rangevote.similarity.ngram import TOKENISERS
 from rangevote.text import Source, open_stream
 
 Split = Callable[[str], Sequence[str]]

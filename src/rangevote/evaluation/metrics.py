@@ -24,8 +24,7 @@ from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
 from rangevote.similarity.answers import get_key
-from rangevote.similarity.base import Measure
-from rangevote.similarity.exact import Exact
+from rangevote.similarity.base import Exact, Measure
 from rangevote.similarity.json_leaves import canonical
 from rangevote.similarity.neural import Scored
 

@@ -38,8 +38,7 @@ from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between
 from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
-from rangevote.similarity.base import Measure, Similarity
-from rangevote.similarity.exact import Exact
+from rangevote.similarity.base import Exact, Measure, Similarity
 
 #: Up to so many samples of a question all subsets count; of more, so many are drawn.
 MOST_EXACT, SUBSETS = 256, 2_000

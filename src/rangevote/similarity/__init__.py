@@ -15,8 +15,18 @@ from typing import Any, NamedTuple
 
 from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import UnknownName, UsageError, nearest, respelled
-from rangevote.similarity.base import Measure, Similarity, as_measure, how_to_install
-from rangevote.similarity.units import DEFAULT_UNIT, Tokenise, check_tokeniser
+from rangevote.similarity.base import Measure, Similarity, Tokenise, as_measure
+from rangevote.similarity.ngram import DEFAULT_UNIT, check_tokeniser
+
+#: Packages that are on no index.
+REPOSITORIES = {"metricx24": "https://github.com/google-research/metricx"}
+
+
+def how_to_install(package: str) -> str:
+    """The command that brings a package of others."""
+    if package in REPOSITORIES:
+        return f"git clone {REPOSITORIES[package]} && export PYTHONPATH=$PWD/metricx"
+    return f"pip install {package}"
 
 
 class Listing(NamedTuple):
@@ -50,7 +60,7 @@ SIMILARITIES: dict[str, Listing] = {
     "chrf++": Listing("ngram:chrf_plus_plus", "chrf++", "the same with n-grams of words"),
     "ter": Listing("pairwise:ter", "ter", "1 - translation edit rate", extra="evaluate"),
     "states": Listing("vectors:states", "states", "cosine of averaged decoder states", True),
-    "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", True),
+    "exact": Listing("base:exact", "exact:last_number", "same text or answer: majority", True),
     "rouge_l": Listing("pairwise:rouge_l", "rouge_l", "longest common subsequence", True, "evaluate"),
     "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", True, "evaluate"),
 }
@@ -155,7 +165,7 @@ def _build(name: str, tokenize: Tokenise) -> Measure:
     check_tokeniser(tokenize)
     parts = _PLUS.split(name)
     if ("*" in name or len(parts) > 1) and not name.startswith("exact:"):
-        from rangevote.similarity.combined import Mixture
+        from rangevote.similarity.pairwise import Mixture
 
         return Mixture([_part(part, name, tokenize) for part in parts])
     name = spelled(name)

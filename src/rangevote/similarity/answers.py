@@ -50,6 +50,12 @@ def split_reasoning(text: str, ended: bool = True) -> tuple[str, str]:
     return "", text
 
 
+def without_reasoning(text: str) -> str:
+    """The answer in a text; of a text that was cut off in its reasoning, nothing."""
+    thought = THINK_END in text or text.lstrip().startswith(THINK)
+    return split_reasoning(text, ended=False)[1] if thought else text
+
+
 #: The longest number that is read, in characters; powers give no more digits than this either.
 LONGEST = 300
 

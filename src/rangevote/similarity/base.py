@@ -12,18 +12,25 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from rangevote.errors import UsageError
+from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.similarity.units import Tokenise
+from rangevote.kernel.plain import unit_bits
+from rangevote.similarity.answers import Key, get_key, without_reasoning
+
+#: What sequences are made of: a name in `ngram.TOKENISERS`, or a function.
+Tokenise = str | Callable[[str], Sequence[str]]
 
 #: Largest number of (voter, candidate) pairs that a measure which needs all pairs will grade.
 MAX_PAIRS = 4_000_000_000
 #: Largest matrix of grades that is built (as many float64 as 2 GB hold).
 MAX_MATRIX = 250_000_000
+#: Pairs graded at a time: 32 MB of grades.
+CHUNK = 1 << 22
 
 
 @runtime_checkable
@@ -140,6 +147,151 @@ def same_content(candidates: Hypotheses) -> list[Hashable]:
     return [content if isinstance(content, str) else tuple(content) for content in contents]
 
 
+def refuse_surrogates(hypotheses: Hypotheses) -> None:
+    """Refuse a text that holds half a surrogate pair, which no encoding can write."""
+    for i, text in enumerate(hypotheses.texts or ()):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise DataError(
+                f"holds a lone surrogate (character {error.start}), which is not valid text.",
+                field=f"{hypotheses.role}[{i}].text",
+            ) from None
+
+
+class TextMeasure(Measure):
+    """A measure of texts; the empty text abstains."""
+
+    def texts(self, hypotheses: Hypotheses) -> list[str]:
+        if hypotheses.texts is None:
+            if not len(hypotheses):
+                return []
+            raise DataError(f"have token ids but no text, which {self.name} needs.", field=hypotheses.role)
+        refuse_surrogates(hypotheses)
+        return hypotheses.texts
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        return [text if text.strip() else None for text in self.texts(candidates)]
+
+
+class Exact(Measure):
+    """1 for the same key, otherwise 0. Without a key, texts are compared, including the empty text.
+
+    A key is a function from the text, without reasoning such as <think>...</think> before it, to what is
+    compared; None abstains. If a key has `prepare`, that is called with all texts of a list first.
+    """
+
+    linear = answers = decomposes = True
+
+    def __init__(self, key: Key | None = None, *, name: str | None = None) -> None:
+        self.key = key
+        self.name = name or ("exact" if key is None else f"exact:{getattr(key, '__name__', 'key')}")
+        self.label = None if key is None else str
+
+    def poll(self, candidates: Hypotheses) -> ExactPoll:
+        return ExactPoll(candidates, self.keys)
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """What is compared: the text, the token ids, or what the key function finds in the text."""
+        refuse_surrogates(candidates)
+        contents = same_content(candidates)
+        if self.key is None:
+            return contents
+        answers = [without_reasoning(content) if isinstance(content, str) else None for content in contents]
+        if hasattr(self.key, "prepare"):
+            self.key.prepare(answer for answer in answers if answer is not None)
+        return [None if answer is None else self.key(answer) for answer in answers]
+
+    def remembering(self) -> Exact:
+        if self.key is None or hasattr(self.key, "prepare"):
+            return self
+        return Exact(cache(self.key), name=self.name)
+
+
+class ExactPoll:
+    """Votes counted by key."""
+
+    def __init__(self, candidates: Hypotheses, keys: Callable[[Hypotheses], list[Hashable]]) -> None:
+        self._keys = keys
+        self._candidates = keys(candidates)
+        self._voters: list[Hashable] = []
+
+    def add(self, voters: Hypotheses) -> None:
+        self._voters.extend(self._keys(voters))
+
+    def tally(self, weights: Array) -> Array:
+        """score(c): the mass of the voters with c's key, shape (candidates,)."""
+        votes: dict[Hashable, int] = {}
+        bits = unit_bits(weights.tolist())
+        for key, vote in zip(self._voters, np.ldexp(weights, bits).tolist(), strict=True):
+            if key is not None:
+                votes[key] = votes.get(key, 0) + round(vote)
+        return np.ldexp([float(votes.get(key, 0)) for key in self._candidates], -bits)
+
+    def matrix(self) -> Array:
+        """1 where the keys are the same, shape (voters, candidates)."""
+        check_pairs(len(self._voters), len(self._candidates), matrix=True)
+        rows = [[v is not None and v == c for c in self._candidates] for v in self._voters]
+        return np.array(rows, dtype=np.float64).reshape(len(self._voters), len(self._candidates))
+
+
+def exact(argument: str, tokenize: Tokenise) -> Exact:
+    """Same text, or same answer: exact:last_number and others; of JSON the same value."""
+    if not argument:
+        return Exact(get_key("json"), name="exact:json") if tokenize == "json" else Exact()
+    key = get_key(argument)
+    name = getattr(key, "__name__", argument)  # of a command not all may be shown
+    return Exact(key, name=f"exact:{name if name.startswith('command=') else argument}")
+
+
+GradeRows = Callable[[Sequence[Any], Sequence[Any]], Array]
+
+
+class PairPoll:
+    """Grades rows of voters against all candidates, a bounded number at a time.
+
+    Grades that were asked for as a matrix are kept, and those of few pairs: nobody is graded twice.
+    """
+
+    def __init__(
+        self, candidates: Sequence[Any], grade: GradeRows, read: Callable[[Hypotheses], Any]
+    ) -> None:
+        self._candidates, self._grade, self._read = candidates, grade, read
+        self._voters: list[Any] = []
+        self._kept: Array = np.zeros((0, len(candidates)))  # (first voters, candidates)
+
+    def add(self, voters: Hypotheses) -> None:
+        self._voters.extend(self._read(voters))
+
+    def tally(self, weights: Array) -> Array:
+        """score(c), shape (candidates,): votes counted in units of 2^-60, so in any order."""
+        check_pairs(len(self._voters), len(self._candidates))
+        if len(self._voters) * len(self._candidates) <= CHUNK:
+            self.matrix()
+        votes = np.zeros(len(self._candidates), dtype=np.int64)  # (candidates,)
+        bits = unit_bits(weights.tolist())
+        step = max(1, CHUNK // max(1, len(self._candidates)))
+        for start in range(0, len(self._voters), step):
+            grades = self._rows(start, start + step)  # (rows, candidates)
+            strengths = np.ldexp(weights[start : start + step, None] * grades, bits)
+            votes += np.rint(strengths).astype(np.int64).sum(axis=0)
+        return np.asarray(np.ldexp(votes.astype(np.float64), -bits))
+
+    def matrix(self) -> Array:
+        check_pairs(len(self._voters), len(self._candidates), matrix=True)
+        self._kept = self._rows(0, len(self._voters))
+        return self._kept
+
+    def _rows(self, start: int, stop: int) -> Array:
+        """Grades of some voters; only those that are not kept are made."""
+        kept = self._kept[start:stop]
+        fresh = self._voters[start + len(kept) : stop]
+        if not fresh:
+            return kept
+        grades = self._grade(fresh, self._candidates)
+        return np.concatenate([kept, grades]) if len(kept) else grades
+
+
 class ChangedMeasure(Measure):
     """A measure that changes the grades of another one, `inner`."""
 
@@ -209,17 +361,6 @@ class StoredPoll:
 def number_text(number: float) -> str:
     """A number for a name or signature: different numbers look different, whole ones have no point."""
     return repr(float(number)).removesuffix(".0")
-
-
-#: Packages that are on no index.
-REPOSITORIES = {"metricx24": "https://github.com/google-research/metricx"}
-
-
-def how_to_install(package: str) -> str:
-    """The command that brings a package of others."""
-    if package in REPOSITORIES:
-        return f"git clone {REPOSITORIES[package]} && export PYTHONPATH=$PWD/metricx"
-    return f"pip install {package}"
 
 
 def refuse_argument(name: str, argument: str) -> None:

@@ -14,7 +14,7 @@ import os
 import threading
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from functools import cached_property, partial
@@ -29,9 +29,8 @@ import numpy as np
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.models.hub import WhileLoading, is_cached, quiet, refuse_unreachable
-from rangevote.similarity.base import Measure, how_to_install, number_text
-from rangevote.similarity.pairwise import PairPoll
-from rangevote.similarity.units import Tokenise, texts_of, texts_or_none
+from rangevote.similarity import WITH_MODELS, how_to_install
+from rangevote.similarity.base import PairPoll, TextMeasure, Tokenise, number_text
 
 #: Pairs that a model is given in one call; it makes batches of them itself.
 BLOCK = 1 << 14
@@ -81,7 +80,7 @@ def shared_model(measure: str, model: str | Path, *options: object) -> LazyModel
         return _shared.setdefault(key, LazyModel())
 
 
-class NeuralMeasure(Measure):
+class NeuralMeasure(TextMeasure):
     """Grades from a model's scores of every two different texts; the empty text abstains."""
 
     lowest = -1.0
@@ -92,7 +91,7 @@ class NeuralMeasure(Measure):
     source: str | None = None
 
     def poll(self, candidates: Hypotheses) -> PairPoll:
-        return PairPoll(self._texts(candidates), partial(self._grade, {}), self._texts)
+        return PairPoll(self.texts(candidates), partial(self._grade, {}), self.texts)
 
     @abstractmethod
     def loaded(self, library: ModuleType, path: str) -> Any:
@@ -147,15 +146,9 @@ class NeuralMeasure(Measure):
         bound.source, bound._lazy = source, self._lazy
         return bound
 
-    def keys(self, candidates: Hypotheses) -> list[Hashable]:
-        return texts_or_none(candidates, self.name)
-
     def grades(self, scores: Array) -> Array:
         """Scores as grades, which are from -1 to 1, and the higher the better."""
         return scores
-
-    def _texts(self, hypotheses: Hypotheses) -> list[str]:
-        return texts_of(hypotheses, self.name)
 
     def _grade(self, vectors: dict[str, Any], voters: Sequence[str], candidates: Sequence[str]) -> Array:
         """sim(v, c), shape (voters, candidates)."""
@@ -488,8 +481,6 @@ def metricx(argument: str, tokenize: Tokenise) -> Metricx:
 
 def _named_model(measure: str, model: str) -> str:
     if not model:
-        from rangevote.similarity import WITH_MODELS
-
         example = WITH_MODELS[measure].example
         raise UsageError(f"{measure} needs a model: a name or folder, such as {example}.")
     return model

@@ -15,26 +15,133 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
+from typing import Any
 
 import numpy as np
 
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import DataError, UsageError, choose, need
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel import Index
-from rangevote.kernel.plain import items_of
-from rangevote.similarity.base import Measure, Poll, check_pairs, number_text, refuse_argument
-from rangevote.similarity.pairwise import PairPoll
-from rangevote.similarity.units import (
-    DEFAULT_UNIT,
-    Reader,
+from rangevote.kernel.plain import UNITS, items_of
+from rangevote.similarity.base import (
+    Measure,
+    PairPoll,
+    Poll,
+    TextMeasure,
     Tokenise,
-    check_tokeniser,
+    check_pairs,
+    number_text,
+    refuse_argument,
     refuse_surrogates,
-    refuse_unreadable,
-    texts_of,
 )
+from rangevote.similarity.json_leaves import json_leaves
+
+#: What n-grams are made of by default.
+DEFAULT_UNIT = "words"
+#: name -> (unit of the kernels, sacrebleu's tokeniser as "module:class" or None)
+TOKENISERS: dict[str, tuple[str, str | None]] = {
+    "space": ("space", None),
+    "words": ("words", None),
+    "chars": ("chars", None),
+    "tokens": ("ids", None),
+    "13a": ("space", "sacrebleu.tokenizers.tokenizer_13a:Tokenizer13a"),
+    "intl": ("space", "sacrebleu.tokenizers.tokenizer_intl:TokenizerV14International"),
+    "zh": ("space", "sacrebleu.tokenizers.tokenizer_zh:TokenizerZh"),
+    "json": ("ids", None),
+}
+
+
+def check_tokeniser(tokenize: Tokenise) -> None:
+    """Refuse a name that no tokeniser has."""
+    if not callable(tokenize):
+        choose("tokenisation", tokenize, TOKENISERS)
+
+
+class Reader:
+    """Turns the hypotheses of one election into what the kernels take, all of them in the same way.
+
+    `tokenize` is what `check_tokeniser` accepts.
+    """
+
+    def __init__(self, tokenize: Tokenise, candidates: Hypotheses) -> None:
+        self._call: Callable[[str], Any] | None = None
+        self._ids: dict[str, int] = {}  # of the tokens a user's function gives
+        self.unit = "ids"
+        if candidates.texts is None and len(candidates):
+            return
+        if callable(tokenize):
+            self._call = tokenize
+            return
+        self.unit, path = TOKENISERS[tokenize]
+        if tokenize == "json":
+            self._call = json_leaves
+        if path is not None:
+            module, _, name = path.partition(":")
+            self._call = getattr(need(module, "evaluate", f"the tokenisation {tokenize!r}"), name)()
+
+    def read(self, hypotheses: Hypotheses) -> Sequence[Any]:
+        """Texts for the units "space", "words" and "chars", lists of ids for the unit "ids"."""
+        if self.unit == "ids" and self._call is None:
+            return _token_ids(hypotheses)
+        if hypotheses.texts is None:
+            if not len(hypotheses):
+                return []
+            raise DataError(
+                "have token ids but no text, while the candidates have text; use tokenize='tokens' or "
+                "give texts.",
+                field=hypotheses.role,
+            )
+        if self._call is None:
+            return hypotheses.texts
+        tokenised = [self._call(text) for text in hypotheses.texts]
+        if self.unit == "space":
+            return tokenised
+        ids = self._ids
+        return [[ids.setdefault(token, len(ids)) for token in tokens] for tokens in tokenised]
+
+    def tokens(self, hypotheses: Hypotheses) -> list[Sequence[Any]]:
+        """The tokens of each hypothesis, which mean the same whichever reader gives them."""
+        if self._call is not None and self.unit == "ids":
+            return list(map(self._call, hypotheses.texts or ()))
+        read = self.read(hypotheses)
+        if self.unit == "ids":
+            return list(read)
+        return [UNITS[self.unit](text) for text in read]
+
+    def spell(self, gram: Iterable[Any]) -> str:
+        """An n-gram as a person reads it."""
+        if self._call is not None and self.unit == "ids":
+            names = list(self._ids)
+            tokens = (names[token] for token in gram)  # a leaf of JSON is shown as `path: value`
+            return " ".join(": ".join(t) if isinstance(t, tuple) else str(t) for t in tokens)
+        return ("" if self.unit == "chars" else " ").join(map(str, gram))
+
+
+def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
+    if not len(hypotheses):
+        return []
+    tokens = hypotheses.tokens or [None] * len(hypotheses)
+    listed: list[Sequence[int]] = []
+    for i, ids in enumerate(tokens):
+        if ids is None:
+            raise DataError(
+                "has no token ids, which tokenize='tokens' (or candidates without text) needs.",
+                field=f"{hypotheses.role}[{i}].tokens",
+            )
+        listed.append(ids)
+    return listed
+
+
+def refuse_unreadable(hypotheses: Hypotheses) -> None:
+    """Name what the kernels could not read: half a surrogate pair, or a token id beyond 64 bits."""
+    refuse_surrogates(hypotheses)
+    for i, ids in enumerate(hypotheses.tokens or ()):
+        for token in ids or ():
+            if not -(2**63) <= token < 2**63:
+                raise DataError(f"{token} does not fit in 64 bits.", field=f"{hypotheses.role}[{i}].tokens")
+
 
 _ORDERS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?(?:@(\d*\.?\d+))?")
 
@@ -176,7 +283,7 @@ class Chrf(IndexMeasure):
         return super().poll(candidates)
 
 
-class ChrfPlusPlus(Measure):
+class ChrfPlusPlus(TextMeasure):
     """chrF whose means go over n-grams of 1 and 2 words as well, from 0 to 1.
 
     The same numbers as sacrebleu's sentence chrF with `word_order=2` (divided by 100). The kernels give means
@@ -188,17 +295,13 @@ class ChrfPlusPlus(Measure):
     _precision, _recall = 0.0, 1e150
 
     def poll(self, candidates: Hypotheses) -> PairPoll:
-        return PairPoll(self._texts(candidates), self._grade, self._texts)
+        return PairPoll(self.texts(candidates), self._grade, self.texts)
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         """The n-grams of each candidate; None where there are none."""
-        words = [chrf_words(text) for text in self._texts(candidates)]
+        words = [chrf_words(text) for text in self.texts(candidates)]
         grams = [tuple(frozenset(items_of(w, n, True, False)) for n in CHRF_WORD_ORDERS) for w in words]
         return [own and (own, gram) for own, gram in zip(Chrf().keys(candidates), grams, strict=True)]
-
-    def _texts(self, hypotheses: Hypotheses) -> list[str]:
-        refuse_surrogates(hypotheses)
-        return texts_of(hypotheses, self.name)
 
     def _grade(self, voters: Sequence[str], candidates: Sequence[str]) -> Array:
         """sim(v, c), shape (voters, candidates)."""

@@ -1,4 +1,4 @@
-"""Measures given by a function of pairs: edit distance, ROUGE-L, TER, and a user's own."""
+"""Measures of pairs: edit distance, ROUGE-L, TER and a user's own function; and measures made of others."""
 
 from __future__ import annotations
 
@@ -9,69 +9,24 @@ import numpy as np
 
 from rangevote.errors import UsageError, need
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.kernel.plain import unit_bits
-from rangevote.similarity.base import Measure, check_pairs, refuse_argument
-from rangevote.similarity.units import (
-    Reader,
+from rangevote.kernel.plain import rounded
+from rangevote.similarity.base import (
+    ChangedMeasure,
+    Measure,
+    PairPoll,
+    Poll,
+    Similarity,
+    TextMeasure,
     Tokenise,
-    check_tokeniser,
+    as_measure,
+    number_text,
+    refuse_argument,
     refuse_surrogates,
-    texts_of,
-    texts_or_none,
 )
-
-#: Pairs graded at a time: 32 MB of grades.
-CHUNK = 1 << 22
+from rangevote.similarity.ngram import Reader, check_tokeniser
 
 #: How far rounding may lift a user's grade above 1.
 SLACK = 1e-9
-
-GradeRows = Callable[[Sequence[Any], Sequence[Any]], Array]
-
-
-class PairPoll:
-    """Grades rows of voters against all candidates, a bounded number at a time.
-
-    Grades that were asked for as a matrix are kept, and those of few pairs: nobody is graded twice.
-    """
-
-    def __init__(
-        self, candidates: Sequence[Any], grade: GradeRows, read: Callable[[Hypotheses], Any]
-    ) -> None:
-        self._candidates, self._grade, self._read = candidates, grade, read
-        self._voters: list[Any] = []
-        self._kept: Array = np.zeros((0, len(candidates)))  # (first voters, candidates)
-
-    def add(self, voters: Hypotheses) -> None:
-        self._voters.extend(self._read(voters))
-
-    def tally(self, weights: Array) -> Array:
-        """score(c), shape (candidates,): votes counted in units of 2^-60, so in any order."""
-        check_pairs(len(self._voters), len(self._candidates))
-        if len(self._voters) * len(self._candidates) <= CHUNK:
-            self.matrix()
-        votes = np.zeros(len(self._candidates), dtype=np.int64)  # (candidates,)
-        bits = unit_bits(weights.tolist())
-        step = max(1, CHUNK // max(1, len(self._candidates)))
-        for start in range(0, len(self._voters), step):
-            grades = self._rows(start, start + step)  # (rows, candidates)
-            strengths = np.ldexp(weights[start : start + step, None] * grades, bits)
-            votes += np.rint(strengths).astype(np.int64).sum(axis=0)
-        return np.asarray(np.ldexp(votes.astype(np.float64), -bits))
-
-    def matrix(self) -> Array:
-        check_pairs(len(self._voters), len(self._candidates), matrix=True)
-        self._kept = self._rows(0, len(self._voters))
-        return self._kept
-
-    def _rows(self, start: int, stop: int) -> Array:
-        """Grades of some voters; only those that are not kept are made."""
-        kept = self._kept[start:stop]
-        fresh = self._voters[start + len(kept) : stop]
-        if not fresh:
-            return kept
-        grades = self._grade(fresh, self._candidates)
-        return np.concatenate([kept, grades]) if len(kept) else grades
 
 
 class SequenceMeasure(Measure):
@@ -127,7 +82,7 @@ def rouge_l(argument: str, tokenize: Tokenise) -> SequenceMeasure:
     return SequenceMeasure("rouge_l", "LCSseq", tokenize)
 
 
-class Ter(Measure):
+class Ter(TextMeasure):
     """1 - TER of the candidate with the voter as its reference, at least -1; the empty text abstains.
 
     TER is sacrebleu's: edits, of which a shift of words is one, over the voter's length, in lower case.
@@ -151,13 +106,7 @@ class Ter(Measure):
             grades = [[grade(v, c) for c in candidates] for v in voters]
             return np.array(grades, dtype=np.float64).reshape(len(voters), len(candidates))
 
-        return PairPoll(self._texts(candidates), rows, self._texts)
-
-    def keys(self, candidates: Hypotheses) -> list[Hashable]:
-        return texts_or_none(candidates, self.name)
-
-    def _texts(self, hypotheses: Hypotheses) -> list[str]:
-        return texts_of(hypotheses, self.name)
+        return PairPoll(self.texts(candidates), rows, self.texts)
 
 
 def ter(argument: str, tokenize: Tokenise) -> Ter:
@@ -206,3 +155,81 @@ class Custom(Measure):
 
 def _contents(hypotheses: Hypotheses) -> list[Any]:
     return [hypotheses.content(i) for i in range(len(hypotheses))]
+
+
+class Mixture(Measure):
+    """sim(v, c) = sum of coefficient * sim_i(v, c); linear if all its parts are."""
+
+    def __init__(self, parts: Sequence[tuple[float, Similarity]]) -> None:
+        total = sum(abs(coefficient) for coefficient, _ in parts)
+        if not parts or not 0 < total <= 1 + 1e-9:
+            raise UsageError(
+                f"the coefficients of a mixture sum to {total:g}; they must sum to at most 1, so that grades "
+                f"stay within -1 and 1, for example 0.5*overlap_2+0.5*states."
+            )
+        self._parts = [(coefficient, as_measure(part)) for coefficient, part in parts]
+        measures = [part for _, part in self._parts]
+        self.name = "+".join(f"{number_text(coefficient)}*{part.name}" for coefficient, part in self._parts)
+        self.linear = all(part.linear for part in measures)
+        self.decomposes = all(part.decomposes for part in measures)
+        negative = any(coefficient < 0 for coefficient, _ in parts)
+        self.lowest = -1.0 if negative else min(part.lowest for part in measures)
+
+    def parts(self) -> list[tuple[float, Measure]]:
+        return [(outer * inner, part) for outer, mixed in self._parts for inner, part in mixed.parts()]
+
+    def poll(self, candidates: Hypotheses) -> MixturePoll:
+        return MixturePoll([(coefficient, part.poll(candidates)) for coefficient, part in self._parts])
+
+    def keys(self, candidates: Hypotheses) -> list[Hashable]:
+        """The keys of all parts together; None where all abstain."""
+        columns = [part.keys(candidates) for _, part in self._parts]
+        return [None if set(row) == {None} else row for row in zip(*columns, strict=True)]
+
+    def about(self, source: str | None) -> Mixture:
+        """The same mixture, with every part about this source."""
+        parts = [(coefficient, part.about(source)) for coefficient, part in self._parts]
+        return self if parts == self._parts else Mixture(parts)
+
+
+class MixturePoll:
+    """One poll for each part."""
+
+    def __init__(self, parts: Sequence[tuple[float, Poll]]) -> None:
+        self._parts = parts
+
+    def add(self, voters: Hypotheses) -> None:
+        for _, poll in self._parts:
+            poll.add(voters)
+
+    def tally(self, weights: Array) -> Array:
+        return self._sum(lambda poll: poll.tally(weights))
+
+    def matrix(self) -> Array:
+        return self._sum(lambda poll: poll.matrix())
+
+    def _sum(self, votes: Callable[[Poll], Array]) -> Array:
+        (first, poll), *others = self._parts
+        total = first * votes(poll)
+        for coefficient, poll in others:
+            total = total + coefficient * votes(poll)
+        return total
+
+
+class Cutoff(ChangedMeasure):
+    """The grades of `inner` from `least` on, others as 0. Every pair is graded, whatever the measure is.
+
+    Plain voting on open-ended texts elects what is a little like everything. With a cutoff a voter supports
+    only candidates at least this similar to it, so that nobody is elected as a compromise.
+    """
+
+    def __init__(self, inner: Similarity, least: float) -> None:
+        super().__init__(inner)
+        self.least = least
+
+    def poll(self, candidates: Hypotheses) -> PairPoll:
+        return PairPoll(candidates, self._grade, list)
+
+    def _grade(self, voters: Sequence[Any], candidates: Any) -> Array:
+        grades = self.inner.matrix(candidates, Hypotheses.of(voters, role="voters"))
+        return np.where(rounded(grades) >= self.least, grades, 0.0)

@@ -18,9 +18,8 @@ from rangevote.errors import DataError, SetupError, UsageError, need, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.models.hub import quiet, refuse_unreachable
-from rangevote.similarity.base import Measure, check_pairs, refuse_argument
+from rangevote.similarity.base import Measure, TextMeasure, Tokenise, check_pairs, refuse_argument
 from rangevote.similarity.neural import LazyModel, Scored, import_package, one_line, shared_model
-from rangevote.similarity.units import Tokenise, texts_of, texts_or_none
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
 ReadVectors = Callable[[Hypotheses, int | None], Array]
@@ -117,7 +116,7 @@ def _finite(states: list[Any], role: str) -> Array:
     return vectors
 
 
-class Embedding(Measure):
+class Embedding(TextMeasure):
     """Cosine of the vectors that a sentence encoder gives to the two texts; the empty text abstains.
 
     `model` is "universal-sentence-encoder" (numpy alone), a folder, an installed package that carries one (as
@@ -155,13 +154,7 @@ class Embedding(Measure):
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         """Open an election among these candidates; a text that comes again is not encoded again."""
         known: dict[str, Array] = {}
-        return VectorPoll(
-            candidates,
-            lambda hypotheses, size: self.vectors(texts_of(hypotheses, self.name), known, size),
-        )
-
-    def keys(self, candidates: Hypotheses) -> list[Hashable]:
-        return texts_or_none(candidates, self.name)
+        return VectorPoll(candidates, lambda given, size: self.vectors(self.texts(given), known, size))
 
     def vectors(self, texts: Sequence[str], known: dict[str, Array], size: int | None = None) -> Array:
         """Unit vectors, shape (texts, dim); of an empty text zeros. Those in `known`, which grows, are not

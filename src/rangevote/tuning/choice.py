@@ -18,7 +18,7 @@ from rangevote.evaluation.risk_coverage import RiskCurve
 from rangevote.evaluation.significance import Interval
 from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, between, stars
 from rangevote.similarity.base import number_text
-from rangevote.similarity.units import DEFAULT_UNIT
+from rangevote.similarity.ngram import DEFAULT_UNIT
 from rangevote.tuning.grid import Setting
 
 COMMENT = "Options of an election, chosen by `rangevote tune`.\nUse: rangevote vote --profile FILE"

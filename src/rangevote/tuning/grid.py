@@ -19,8 +19,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
 from rangevote.similarity.base import Poll, number_text
-from rangevote.similarity.ngram import Ngrams
-from rangevote.similarity.units import DEFAULT_UNIT
+from rangevote.similarity.ngram import DEFAULT_UNIT, Ngrams
 
 #: 5 measures x 5 exponents x 4 temperatures x 4 likelihoods: 400 settings.
 SIMILARITIES = ("overlap_1", "overlap_2", "overlap_3", "overlap_1-4", "precision_1-4")

@@ -24,7 +24,7 @@ from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.kernel.plain import UNITS, word_spans
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import Measure
-from rangevote.similarity.units import DEFAULT_UNIT, Reader
+from rangevote.similarity.ngram import DEFAULT_UNIT, Reader
 from rangevote.text import finite
 
 #: Characters that come with the election: at least of each text, and of all together. The rest is sent on
