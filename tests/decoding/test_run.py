@@ -190,8 +190,8 @@ def test_a_prefix_that_hypotheses_share_goes_through_the_model_once(method):
 
 def test_a_reading_answers_again_and_again():
     model = Counting(6, 4, seed=0)
-    with SearchBatch(model, ["a", "b"], Beam(3), [0, 1], model.start(["a", "b"])) as reading:
-        assert reading.all() == reading.all() == search(model, ["a", "b"], Beam(3))
+    reading = SearchBatch(model, ["a", "b"], Beam(3), [0, 1], model.start(["a", "b"]))
+    assert reading.all() == reading.all() == search(model, ["a", "b"], Beam(3))
 
 
 @pytest.mark.parametrize(

@@ -141,11 +141,11 @@ def test_draws_come_in_rounds_as_they_come_at_once(method):
     model, inputs = TableModel(6, 4, seed=3), ["a", "b", "c"]
     method = replace(method, n=12)
     whole = search(model, inputs, method)
-    with SearchBatch(model, inputs, method, range(3), model.start(inputs)) as reading:
-        rounds = [reading.draw(part) for part in (range(0, 1), range(1, 7), range(7, 12))]
-        again = reading.draw(range(3, 8))
-        some = reading.draw(range(3, 8), wanted=[2, 0])
-        assert reading.draw(range(0), wanted=[]) == [[], [], []]
+    reading = SearchBatch(model, inputs, method, range(3), model.start(inputs))
+    rounds = [reading.draw(part) for part in (range(0, 1), range(1, 7), range(7, 12))]
+    again = reading.draw(range(3, 8))
+    some = reading.draw(range(3, 8), wanted=[2, 0])
+    assert reading.draw(range(0), wanted=[]) == [[], [], []]
     for i in range(3):
         assert sorted(map(str, (one for found in rounds for one in found[i]))) == sorted(map(str, whole[i]))
     assert [some[0], some[2]] == [again[0], again[2]]
@@ -158,8 +158,8 @@ def test_draws_are_independent_of_each_other_and_of_other_inputs():
     model = Written(3, {(): (0.5, 0.3, 0.2)})  # three sequences
     p = {(): 0.5, (1,): 0.3, (2,): 0.2}
     inputs = ["a"] * 2000
-    with SearchBatch(model, inputs, Sample(2, seed=1), range(2000), model.start(inputs)) as reading:
-        first, second = ([one.tokens for (one,) in reading.draw(range(j, j + 1))] for j in (0, 1))
+    reading = SearchBatch(model, inputs, Sample(2, seed=1), range(2000), model.start(inputs))
+    first, second = ([one.tokens for (one,) in reading.draw(range(j, j + 1))] for j in (0, 1))
     drawn_later = zip(first[1::2], second[::2], strict=True)  # of the next input, and of the next draw
     for pairs in (zip(first, second, strict=True), zip(first[::2], first[1::2], strict=True), drawn_later):
         counts = Counter(pairs)

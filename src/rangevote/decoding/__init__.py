@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from rangevote.decoding.arrays import Integers
-from rangevote.decoding.base import Done, Search, SearchState, SearchSum, Task
+from rangevote.decoding.base import Done, Search, SearchSum, Task
 from rangevote.decoding.beam import Beam, LengthNormalised
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, Sampling, TopK
-from rangevote.decoding.stochastic import StochasticBeam, StochasticBeamState
+from rangevote.decoding.stochastic import StochasticBeam
 from rangevote.errors import DataError, UsageError, choose
 from rangevote.hypothesis import Hypothesis
 from rangevote.models.protocol import Engine, LanguageModel, Step
@@ -199,7 +199,6 @@ def search_batch(
     hypotheses: list[list[Hypothesis]] = [[] for _ in inputs]
     for i, part in enumerate(parts):
         own_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
-        lists: Sequence[Sequence[Hypothesis]]
         if isinstance(model, Engine):
             with _naming(numbers):
                 lists = model.hypotheses(inputs, part)
@@ -208,8 +207,7 @@ def search_batch(
                     f"the engine gave {len(lists)} lists of hypotheses for {len(inputs)} inputs."
                 )
         else:
-            with SearchBatch(model, inputs, part, numbers, fresh, states, own_stream) as reading:
-                lists = reading.all(max_rows)
+            lists = SearchBatch(model, inputs, part, numbers, fresh, states, own_stream).all(max_rows)
         for listed, found in zip(hypotheses, lists, strict=True):
             listed += found
     return hypotheses
@@ -240,12 +238,6 @@ class SearchBatch:
         sources = None if search.copy_filter is None else [model.source(input) for input in inputs]
         ends = np.array(model.ends, dtype=np.int64)
         self._task = Task(tuple(numbers), limits, ends, sources, np.arange(len(inputs)), states, stream)
-
-    def __enter__(self) -> SearchBatch:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._state = None  # the prompt's keys and values can be large
 
     def all(self, max_rows: int = MAX_ROWS) -> list[list[Hypothesis]]:
         if not isinstance(self._search, Sampling):
@@ -283,9 +275,9 @@ class SearchBatch:
                 prefixes, prefix = _distinct(before * (int(added.max()) + 1) + added)
                 tokens = added[prefixes]
                 state = model.select(step.state, before[prefixes])
-        return [[self._hypothesis(search_state, done) for done in each] for each in search_state.results()]
+        return [[self._hypothesis(done) for done in each] for each in search_state.results()]
 
-    def _hypothesis(self, search_state: SearchState, done: Done) -> Hypothesis:
+    def _hypothesis(self, done: Done) -> Hypothesis:
         return Hypothesis(
             text=self._model.text(done.tokens),
             tokens=done.tokens,
@@ -293,7 +285,7 @@ class SearchBatch:
             state=done.state,
             finished=done.finished,
             sampled=isinstance(self._search, Sampling),
-            weight=search_state.weight(done) if isinstance(search_state, StochasticBeamState) else None,
+            weight=done.weight,
             ranked_by=None if done.score == done.logprob else done.score,
         )
 

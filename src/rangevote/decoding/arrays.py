@@ -27,15 +27,6 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class Picks:
-    """Tokens chosen in rows, with what they were ranked by; three columns of one length."""
-
-    rows: Integers
-    tokens: Integers
-    values: Floats
-
-
-@dataclass(frozen=True)
 class Truncation:
     """Which tokens may be drawn: log-probs are divided by `temperature`, then the tail is cut off.
 
@@ -69,6 +60,10 @@ def values_at(scores: Array, rows: Integers, tokens: Integers) -> Floats:
     return as_numpy(_doubles(scores[rows, tokens]))
 
 
+#: Tokens chosen in rows, with what they were ranked by: three columns of one length.
+Picks = tuple[Integers, Integers, Floats]
+
+
 def best_extensions(scores: Array, base: Floats, bounds: Integers, n: int) -> Picks:
     """The n best extensions of every contest, best first, contests in order.
 
@@ -83,8 +78,8 @@ def best_extensions(scores: Array, base: Floats, bounds: Integers, n: int) -> Pi
         for first, last in pairwise(bounds.tolist())
         if last > first
     ]
-    columns = ([getattr(part, name) for part in parts] for name in ("rows", "tokens", "values"))
-    return Picks(*map(np.concatenate, columns))
+    rows, tokens, values = map(np.concatenate, zip(*parts, strict=True))
+    return rows, tokens, values
 
 
 def _best_of_equal(scores: Array, offsets: Array, contests: int, n: int, first: int) -> Picks:
@@ -99,7 +94,7 @@ def _best_of_equal(scores: Array, offsets: Array, contests: int, n: int, first: 
     values, row, tokens = as_numpy(_doubles(values)), as_numpy(row), as_numpy(tokens)
     row = row + np.arange(contests)[:, None] * rows + first
     possible = values != -np.inf
-    return Picks(row[possible], tokens[possible], values[possible])
+    return row[possible], tokens[possible], values[possible]
 
 
 def best_tokens(scores: Array, n: int) -> Integers:

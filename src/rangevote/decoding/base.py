@@ -215,6 +215,7 @@ class Done:
     proposal: float
     finished: bool
     state: tuple[float, ...] | None = None
+    weight: float | None = None
 
 
 class SearchState(ABC):
@@ -238,10 +239,10 @@ class SearchState(ABC):
 
     def advance(self, step: Step[Any]) -> tuple[Integers, Integers]:
         """One token further; returns for each row that goes on its row before, and its token."""
-        self._check(has_nan(step.log_probs))
-        if step.ranking is not None:
-            self._check(has_nan(step.ranking))
         ranking = step.log_probs if step.ranking is None else step.ranking
+        self._check(has_nan(step.log_probs))
+        if ranking is not step.log_probs:
+            self._check(has_nan(ranking))
         if self.live.length < self.search.min_new_tokens:
             ranking[:, self.task.ends] = -np.inf
         if self._filter is not None:

@@ -112,8 +112,8 @@ class BeamState(SearchState):
         """The best extensions of every contest, best first."""
         # with transformers' rule k must be left when others end
         several = max(2, 1 + len(self.task.ends)) if self._settle is as_transformers else 1
-        picks = best_extensions(ranking, self.live.score, self.bounds(), self.k * several)
-        return self.ordered(self.extended(log_probs, ranking, picks.rows, picks.tokens))
+        rows, tokens, _ = best_extensions(ranking, self.live.score, self.bounds(), self.k * several)
+        return self.ordered(self.extended(log_probs, ranking, rows, tokens))
 
     def children(self, log_probs: Array, ranking: Array, n: int) -> Extensions:
         """The n best extensions of every row, row by row, best first."""

@@ -12,7 +12,7 @@ over all sequences.
 from __future__ import annotations
 
 import math
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
@@ -62,20 +62,19 @@ class StochasticBeamState(BeamState):
         # In float64: the least float32 number would come once in millions, and carry any token to the top.
         noise = np.maximum(noise, np.finfo(np.float64).tiny)
         tokens, children, perturbed = perturb(ranking, noise, live.proposal, live.score, self.k)
-        picks = best_extensions(perturbed, np.zeros(len(live)), self.bounds(), self.k)
-        at = picks.rows, picks.tokens  # the latter among the best of their rows
-        logprob = live.logprob[picks.rows] + values_at(log_probs, picks.rows, tokens[at])
-        return self.ordered(Extensions(picks.rows, tokens[at], logprob, picks.values, children[at]))
+        rows, places, values = best_extensions(perturbed, np.zeros(len(live)), self.bounds(), self.k)
+        chosen = tokens[rows, places]
+        logprob = live.logprob[rows] + values_at(log_probs, rows, chosen)
+        return self.ordered(Extensions(rows, chosen, logprob, values, children[rows, places]))
 
     def results(self) -> list[list[Done]]:
         """The k with the largest perturbed values; the next one's value is the threshold kappa."""
         wanted = self.k - 1
-        finished = super().results()
-        self.kappas = [done[wanted].score if len(done) > wanted else -math.inf for done in finished]
-        return [done[:wanted] for done in finished]
-
-    def weight(self, done: Done) -> float:
-        return importance(done.proposal, self.kappas[done.owner])
+        results = []
+        for finished in super().results():
+            kappa = finished[wanted].score if len(finished) > wanted else -math.inf
+            results.append([replace(d, weight=importance(d.proposal, kappa)) for d in finished[:wanted]])
+        return results
 
 
 def importance(logprob: float, kappa: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
@@ -192,6 +191,30 @@ def elect_batches(
         yield elect_each(model, batch, plan)
 
 
+class Role:
+    """The candidates or the voters of a batch: which models search for them, and what was found so far."""
+
+    def __init__(self, name: str, search: Search | None, models: Mapping[str, Model], inputs: int) -> None:
+        self.name, self.search, self.panel = name, search, len(models) > 1
+        self.found: list[list[Hypothesis]] = [[] for _ in range(inputs)]
+
+    def search_of(self, member: str) -> Search:
+        assert self.search is not None
+        return seeded(self.search, member) if self.panel else self.search
+
+    def add(self, i: int, member: str, hypotheses: Sequence[Hypothesis]) -> None:
+        """Keep what was found for input i, in a panel with the name of the member."""
+        if self.panel:
+            hypotheses = [msgspec.structs.replace(one, member=member) for one in hypotheses]
+        self.found[i] += hypotheses
+
+    def leave_out(self, member: str, error: DataError | SetupError) -> None:
+        """Warn and go on without a member of a panel; raise if there is only one model."""
+        if not self.panel:
+            raise error
+        warn(f"panel member {member!r} failed and is left out: {error}")
+
+
 class BatchElections:
     """The elections of a batch; each model reads an input once, for candidates and voters.
 
@@ -203,11 +226,11 @@ class BatchElections:
     ) -> None:
         self._models, self._requests, self._plan = models, requests, plan
         self._fresh: dict[tuple[int, tuple[int, ...]], Any] = {}  # (model, its inputs) -> state
-        self._candidates: list[list[Hypothesis]] = [[] for _ in requests]
-        self._voters: list[list[Hypothesis]] = [[] for _ in requests]
+        self._candidates = Role("candidates", plan.candidates, models, len(requests))
+        self._voters = Role("voters", plan.voters, plan.voter_models or models, len(requests))
         self._electorates: dict[int, Electorate] = {}
         self._certain: set[int] = set()
-        self._voting = 0.0  # seconds spent on votes while drawing voters
+        self._voting = 0.0  # seconds spent on votes
 
     def elect(self) -> list[Elected]:
         plan, began, count = self._plan, perf_counter(), len(self._requests)
@@ -223,16 +246,16 @@ class BatchElections:
                 settings = settings.replace(shares={name: settings.shares[name] for name in so_far})
             models = {name: self._models[name] for name in stage}
             voting = plan.voter_models or models
-            self._extend(self._candidates, "candidates", models, undecided, last)
+            self._extend(self._candidates, models, undecided, last)
             if plan.confidence is not None:
                 confidence = 1 - (1 - plan.confidence) / len(stages)
                 self._until_decided(voting, undecided, settings, confidence)
             elif plan.voters is not None:
-                self._extend(self._voters, "voters", voting, undecided, last)
+                self._extend(self._voters, voting, undecided, last)
             counting = perf_counter()
             for i in undecided:
                 asked[i] = tuple(so_far)
-                if self._candidates[i] or last:
+                if self._candidates.found[i] or last:
                     results[i] = self._result(i, settings)
             undecided = [i for i in undecided if not last and self._goes_on(i, results)]
             self._voting += perf_counter() - counting
@@ -246,8 +269,9 @@ class BatchElections:
         ]
 
     def _ballot(self, i: int) -> Ballot:
-        voters = None if self._plan.voters is None else self._voters[i]
-        return msgspec.structs.replace(self._requests[i].blank, candidates=self._candidates[i], voters=voters)
+        voters = None if self._plan.voters is None else self._voters.found[i]
+        blank = self._requests[i].blank
+        return msgspec.structs.replace(blank, candidates=self._candidates.found[i], voters=voters)
 
     def _result(self, i: int, settings: Settings) -> Result:
         try:
@@ -269,14 +293,14 @@ class BatchElections:
 
         The voters of an input do not depend on the other inputs.
         """
-        plan = self._plan
+        plan, role = self._plan, self._voters
         assert plan.voters is not None
         self._certain.clear()
-        wanted = [i for i in wanted if self._candidates[i]]
+        wanted = [i for i in wanted if self._candidates.found[i]]
         for i in wanted:
             about = settings.about(self._requests[i].blank.source)
-            self._electorates[i] = Electorate(self._candidates[i], settings=about)
-            self._electorates[i].add(self._voters[i])
+            self._electorates[i] = Electorate(self._candidates.found[i], settings=about)
+            self._electorates[i].add(role.found[i])
         undecided = list(wanted)
 
         def decided() -> bool:
@@ -288,46 +312,36 @@ class BatchElections:
             self._voting += perf_counter() - began
             return not undecided
 
-        with ExitStack() as open_batches:
-            batches = {}
-            for name, model in models.items():
-                try:
-                    batches[name] = open_batches.enter_context(self._drawing(name, model, wanted))
-                except (DataError, SetupError) as error:
-                    self._leave_out("voters", name, error)
-            for draws in rounds(plan.voters.size, decided=decided):
-                several = max(1, plan.max_rows // len(undecided))
-                places = [wanted.index(i) for i in undecided]
-                drawn: dict[int, list[Hypothesis]] = {i: [] for i in undecided}
-                for name, batch in batches.items():
-                    for start in range(0, len(draws), several):
-                        lists = batch.draw(draws[start : start + several], places)
-                        for i, place in zip(undecided, places, strict=True):
-                            drawn[i] += self._labelled("voters", name, lists[place])
-                began = perf_counter()
-                for i in undecided:
-                    self._voters[i] += drawn[i]
-                    self._electorates[i].add(drawn[i])
-                self._voting += perf_counter() - began
-            if plan.escalate and undecided:  # was the last round enough?
-                decided()
+        batches = {}
+        for name, model in models.items():
+            try:
+                batches[name] = self._drawing(name, model, wanted)
+            except (DataError, SetupError) as error:
+                role.leave_out(name, error)
+        for draws in rounds(plan.voters.size, decided=decided):
+            several = max(1, plan.max_rows // len(undecided))
+            places = [wanted.index(i) for i in undecided]
+            before = {i: len(role.found[i]) for i in undecided}
+            for name, batch in batches.items():
+                for start in range(0, len(draws), several):
+                    lists = batch.draw(draws[start : start + several], places)
+                    for i, place in zip(undecided, places, strict=True):
+                        role.add(i, name, lists[place])
+            began = perf_counter()
+            for i, known in before.items():
+                self._electorates[i].add(role.found[i][known:])
+            self._voting += perf_counter() - began
+        if plan.escalate and undecided:  # was the last round enough?
+            decided()
 
     def _drawing(self, name: str, model: Model, wanted: Sequence[int]) -> SearchBatch:
         if isinstance(model, Engine):
             raise UsageError("adaptive draws from a model in rounds, which engines do not support.")
         inputs, numbers = self._inputs(wanted)
-        search, states = self._search_of("voters", name), self._plan.states
-        fresh = self._read(model, wanted)
-        return SearchBatch(model, inputs, search, numbers, fresh, states, STREAMS["voters"])
+        search, fresh = self._voters.search_of(name), self._read(model, wanted)
+        return SearchBatch(model, inputs, search, numbers, fresh, self._plan.states, STREAMS["voters"])
 
-    def _extend(
-        self,
-        lists: list[list[Hypothesis]],
-        role: str,
-        models: Mapping[str, Model],
-        wanted: Sequence[int],
-        last: bool,
-    ) -> None:
+    def _extend(self, role: Role, models: Mapping[str, Model], wanted: Sequence[int], last: bool) -> None:
         """Add what the models find; members of a panel that fail are left out."""
         failures: dict[int, DataError | SetupError] = {}
 
@@ -336,43 +350,21 @@ class BatchElections:
             try:
                 found = self._search(role, name, model, some)
             except (DataError, SetupError) as error:
-                if len(some) == 1 or not self._is_panel(role):
-                    self._leave_out(role, name, error)
+                if len(some) == 1 or not role.panel:
+                    role.leave_out(name, error)
                     failures[some[0]] = error
                 else:
                     for i in some:
                         add(name, model, [i])
                 return
             for i, hypotheses in zip(some, found, strict=True):
-                lists[i] += self._labelled(role, name, hypotheses)
+                role.add(i, name, hypotheses)
 
         for name, model in models.items():
             add(name, model, wanted)
         for i, failure in failures.items():
-            if last and not lists[i]:
+            if last and not role.found[i]:
                 raise failure
-
-    def _is_panel(self, role: str) -> bool:
-        """Whether several models are searched in this role."""
-        others = self._plan.voter_models if role == "voters" else {}
-        return len(others or self._models) > 1
-
-    def _leave_out(self, role: str, name: str, error: DataError | SetupError) -> None:
-        """Warn and go on without a member of a panel; raise if there is only one model."""
-        if not self._is_panel(role):
-            raise error
-        warn(f"panel member {name!r} failed and is left out: {error}")
-
-    def _labelled(self, role: str, name: str, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-        """The hypotheses with the name of their member, in a panel."""
-        if not self._is_panel(role):
-            return hypotheses
-        return [msgspec.structs.replace(one, member=name) for one in hypotheses]
-
-    def _search_of(self, role: str, name: str) -> Search:
-        search = self._plan.candidates if role == "candidates" else self._plan.voters
-        assert search is not None
-        return seeded(search, name) if self._is_panel(role) else search
 
     def _inputs(self, wanted: Sequence[int]) -> tuple[list[Any], list[int]]:
         """The inputs and their numbers in the run."""
@@ -386,18 +378,18 @@ class BatchElections:
             self._fresh[key] = start_batch(model, *self._inputs(wanted))
         return self._fresh.get(key)
 
-    def _search(self, role: str, name: str, model: Model, wanted: Sequence[int]) -> list[list[Hypothesis]]:
+    def _search(self, role: Role, name: str, model: Model, wanted: Sequence[int]) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
-        plan, search = self._plan, self._search_of(role, name)
+        plan, search = self._plan, role.search_of(name)
         inputs, numbers = self._inputs(wanted)
         fresh = self._read(model, wanted)
         hypotheses = search_batch(
-            model, inputs, search, numbers, plan.states, STREAMS[role], plan.max_rows, fresh
+            model, inputs, search, numbers, plan.states, STREAMS[role.name], plan.max_rows, fresh
         )
         for number, found in zip(numbers, hypotheses, strict=True):
             if not found:
                 filtered = "" if search.copy_filter is None else " that pass the copy filter"
                 raise DataError(
-                    f"the search {str(search)!r} found no {role}{filtered}.", field=f"inputs[{number}]"
+                    f"the search {str(search)!r} found no {role.name}{filtered}.", field=f"inputs[{number}]"
                 )
         return hypotheses
