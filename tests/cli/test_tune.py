@@ -62,20 +62,19 @@ def test_the_surface_goes_to_standard_output_with_intervals(run, dev):
 
 def test_references_may_come_from_files(run, dev, tmp_path):
     listed = ballots(12)
-    bare = tmp_path / "bare.jsonl"
+    bare, first, second = (tmp_path / name for name in ("bare.jsonl", "r1.txt", "r2.txt"))
     bare.write_bytes(lines(*[ballot(b.id, *[c.text for c in b.candidates]) for b in listed]))
-    texts = [tmp_path / "r1.txt", tmp_path / "r2.txt"]
-    for place, path in enumerate(texts):
+    for place, path in enumerate((first, second)):
         path.write_text("".join(f"{b.references[place]}\n" for b in listed))
     whole = tmp_path / "whole.jsonl"
     whole.write_bytes(
         lines(*[ballot(b.id, *[c.text for c in b.candidates], references=b.references) for b in listed])
     )
-    by_text = run(
-        "tune", bare, "-r", texts[0], "-r", texts[1], "--metric", "bleu_2", *FEW, "--to", "json", "-q"
+    asked = ("--metric", "bleu_2", *FEW, "--to", "json", "-q")
+    by_text, by_id, along = (
+        run("tune", *files, *asked)
+        for files in ([bare, "-r", first, "-r", second], [bare, "-r", dev], [whole])
     )
-    by_id = run("tune", bare, "-r", dev, "--metric", "bleu_2", *FEW, "--to", "json", "-q")
-    along = run("tune", whole, "--metric", "bleu_2", *FEW, "--to", "json", "-q")
     assert by_text.code == by_id.code == along.code == 0
     assert by_text.out == by_id.out == along.out
 
@@ -105,26 +104,30 @@ def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
     assert "profile" in done.err
 
 
-def test_ballots_without_references_are_told_with_what_to_do(run, three):
-    done = run("tune", three)
-    assert done.code == 3
-    assert f"{three}:1: references: is missing; add it to the ballots, or name a file with --references" in (
-        done.err
-    )
-
-
-def test_references_out_of_step_and_lists_of_no_numbers_are_refused(run, three, tmp_path):
-    short, long = tmp_path / "short.txt", tmp_path / "long.txt"
-    short.write_text("a\n")
-    long.write_text("a\n" * 9)
-    done = run("tune", three, "-r", short, "--metric", "bleu_1")
-    assert (done.code, "short.txt has no references for this ballot" in done.err) == (3, True)
-    done = run("tune", three, "--exponents", "0,x")
-    assert (done.code, "is not a list of numbers" in done.err) == (2, True)
-    done = run("tune", three, "-s", ",")
-    assert (done.code, "has no values" in done.err) == (2, True)
-    done = run("tune", three, "-r", long, "--metric", "bleu_1")
-    assert (done.code, "9 lines for 3 ballots" in done.err) == (3, True)
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (
+            [],
+            3,
+            "nbest.jsonl:1: references: is missing; add it to the ballots, or name a file with --references",
+        ),
+        (["-r", "short.txt"], 3, "short.txt has no references for this ballot"),
+        (["-r", "long.txt"], 3, "9 lines for 3 ballots"),
+        (["--exponents", "0,x"], 2, "is not a list of numbers"),
+        (["-s", ","], 2, "has no values"),
+        (["--plot", "curve.txt"], 2, "curve.txt"),
+        (["--max-risk", "5"], 2, "risk"),
+    ],
+)
+def test_references_out_of_step_and_wrong_options_are_refused(
+    run, three, monkeypatch, options, code, message
+):
+    monkeypatch.chdir(three.parent)
+    three.with_name("short.txt").write_text("a\n")
+    three.with_name("long.txt").write_text("a\n" * 9)
+    done = run("tune", three, "--metric", "bleu_1", *options)
+    assert (done.code, message in done.err) == (code, True), done.err
 
 
 def test_a_bad_ballot_leaves_no_profile(run, dev, tmp_path):
@@ -140,17 +143,9 @@ def test_a_threshold_and_weights_are_chosen_and_the_curve_is_drawn(run, tmp_path
     pytest.importorskip("matplotlib")
     path, profile, picture = (tmp_path / name for name in ("dev.jsonl", "profile.toml", "curve.svg"))
     path.write_bytes(b"".join(map(write_ballot, answered(200))))
-    asked = ("-s", "exact:last_number", "--metric", "accuracy:last_number", "--likelihoods", "0")
-    asked += (
-        "--max-risk",
-        "0.2",
-        "--weights",
-        "count,confidence",
-        "--resamples",
-        "50",
-        "--temperatures",
-        "1",
-    )
+    asked = ["-s", "exact:last_number", "--metric", "accuracy:last_number", "--likelihoods", "0"]
+    asked += ["--max-risk", "0.2", "--weights", "count,confidence"]
+    asked += ["--resamples", "50", "--temperatures", "1"]
     done = run("tune", path, *asked, "--plot", picture, "-o", profile, "-q")
     text = done.out.decode()
     assert done.code == 0
@@ -162,5 +157,3 @@ def test_a_threshold_and_weights_are_chosen_and_the_curve_is_drawn(run, tmp_path
     nobody = [result for result in results if result["winner"] is None]
     assert all(result["score"] < options["min_share"] for result in nobody)
     assert 0 < len(nobody) < 200
-    assert run("tune", path, "--plot", tmp_path / "curve.txt").code == 2
-    assert run("tune", path, "--max-risk", "5").code == 2
