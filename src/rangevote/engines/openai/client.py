@@ -17,7 +17,6 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from http import HTTPStatus
 from itertools import count
 from typing import Any, Literal
 
@@ -119,6 +118,7 @@ class Client:
         limits: CallLimits | None = None,
         concurrency: int = 16,
         most_choices: int | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         if isinstance(concurrency, bool) or not isinstance(concurrency, int) or concurrency < 1:
             raise UsageError(f"concurrency must be a whole number from 1, got {concurrency!r}.")
@@ -130,23 +130,22 @@ class Client:
         if self._key is not None:
             self._headers["authorization"] = f"Bearer {self._key}"
         self._known_most, self._most_choices = most_choices, dict[tuple[object, ...], tuple[int, float]]()
-        self._concurrency, self._idle = concurrency, list[httpx.AsyncHTTPTransport]()
+        self._concurrency, self._given = concurrency, transport
+        self._idle: list[httpx.AsyncBaseTransport]
         self._turns: asyncio.Semaphore
         self._tls: ssl.SSLContext
-
-    def __repr__(self) -> str:
-        return f"Client({self.base_url!r})"
 
     async def __aenter__(self) -> Client:
         self._turns = asyncio.Semaphore(self._concurrency)
         self._tls = httpx.create_ssl_context(trust_env=False)
+        self._idle = [] if self._given is None else [self._given] * self._concurrency
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        while self._idle:
-            await self._idle.pop().aclose()
+        for http in set(self._idle):
+            await http.aclose()
 
-    def _transport(self) -> httpx.AsyncHTTPTransport:
+    def _transport(self) -> httpx.AsyncBaseTransport:
         """An idle connection, or a new one.
 
         Only the transport: an httpx client would add redirects, cookies and proxies. Each has one connection:
@@ -287,13 +286,10 @@ class Client:
         detail = content.decode("utf-8", "replace")
         if self._key is not None:
             detail = detail.replace(self._key, "***")
-        try:
-            phrase = f" {HTTPStatus(status).phrase}"
-        except ValueError:
-            phrase = ""
+        phrase = f"{status} {httpx.codes.get_reason_phrase(status)}".rstrip()
         advice = f": {ADVICE[status]}" if status in ADVICE else ""
         return UpstreamError(
-            f"{self.base_url} answered {status}{phrase}{advice}.",
+            f"{self.base_url} answered {phrase}{advice}.",
             kind="rate" if status == 429 else "status",
             status=status,
             retry_after=retry_seconds(headers.get("retry-after", "")),
