@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -45,7 +45,6 @@ from rangevote.formats.jsonl import (
     parse,
 )
 from rangevote.formats.logprobs import (
-    AS_IS,
     Scale,
     ballot_scale,
     number,
@@ -265,18 +264,6 @@ LAYOUTS = {
 # Which layout
 
 
-def layout_of(options: ReadOptions) -> tuple[Layout, Scale | None]:
-    """The layout of records under these options, and the scale of their scores (None: ignore them)."""
-    layout = LAYOUTS.get(options.format or "")
-    if layout is None or options.layout:
-        layout = Layout(lists=(options.field,) if options.field else (), sampled=options.field == "samples")
-    if layout.fixed:
-        refuse_score_options(options)
-    if layout.scale is ballot_scale and not options.score_options:
-        return layout, AS_IS
-    return layout, None if options.score_scale == "count" else layout.scale(options)
-
-
 def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | None:
     """The options with the layout detected in the first records; None if there is none.
 
@@ -316,34 +303,20 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
     return replace(options, group_by=keys[0])
 
 
-def unknown_layout(names: Iterable[str]) -> DataError:
-    return DataError(
-        f"cannot tell where the candidates are among the fields {', '.join(names) or '(none)'}: name a list "
-        f"of them with --field NAME, columns of one candidate each with --columns 'NAME_*', or, where every "
-        f"record is one sample, what the samples of a ballot share with --group-by NAME, and the text with "
-        f"--text-field NAME"
-    )
-
-
 # Records to ballots
 
 
 def decoder(options: ReadOptions) -> Decode:
     """The function from a line of JSON to its ballot, for the layout that the options name."""
-    layout, scale = layout_of(options)
+    reader = RecordReader(options)
 
     def decode(line: bytes) -> Ballot | None:
         record = parse(line)
         if not isinstance(record, dict):
             raise DataError(f"expected an object, got {kind_of(record)}")
-        return None if _left_out(record, options) else record_ballot(record, layout, options, scale)
+        return None if reader.leaves_out(record) else reader.ballot(record)
 
     return decode
-
-
-def _left_out(record: Record, options: ReadOptions) -> bool:
-    """Whether a record of lm-eval is of another filter than the chosen one."""
-    return options.filter is not None and record.get("filter", options.filter) != options.filter
 
 
 def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[Entry]:
@@ -353,19 +326,23 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
     shown = [row.record for row in head if row.error is None]
     recognised = recognise(shown, options)
     if recognised is None:
-        raise unknown_layout(shown[0])
-    options = recognised
-    layout, scale = layout_of(options)
-    rows = (row for row in chain(head, rows) if not _left_out(row.record, options))
-    if options.group_by is not None:
-        yield from _grouped(rows, options, layout, scale)
+        raise DataError(
+            f"cannot tell where the candidates are among the fields {', '.join(shown[0]) or '(none)'}: name "
+            f"a list of them with --field NAME, columns of one candidate each with --columns 'NAME_*', or, "
+            f"where every record is one sample, what the samples of a ballot share with --group-by NAME, and "
+            f"the text with --text-field NAME"
+        )
+    reader = RecordReader(recognised)
+    rows = (row for row in chain(head, rows) if not reader.leaves_out(row.record))
+    if recognised.group_by is not None:
+        yield from reader.grouped(rows, recognised.group_by)
         return
     for where, record, error in rows:
-        id = _id(record, layout)
+        id = reader.id_of(record)
         if error is not None:
             yield Entry(where, error=error.placed(where), id=id)
         else:
-            yield entry_at(where, record_ballot, record, layout, options, scale, id=id)
+            yield entry_at(where, reader.ballot, record, id=id)
 
 
 def _to_the_end(records: Iterable[Located]) -> Iterator[Located]:
@@ -376,33 +353,23 @@ def _to_the_end(records: Iterable[Located]) -> Iterator[Located]:
         yield Located(error.where, {}, error)
 
 
-def line_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
-    """The records of JSON lines."""
-    for where, value, error in _line_values(stream, options):
-        if error is None and not isinstance(value, dict):
-            value, error = {}, DataError(f"expected an object, got {kind_of(value)}")
-        yield Located(where, value, error)
-
-
-def _line_values(stream: Stream, options: ReadOptions) -> Iterator[tuple[str, Any, DataError | None]]:
-    """The values of non-blank lines with their places, or an error for each bad line."""
+def line_records(stream: Stream, options: ReadOptions, *, lists: bool = False) -> Iterator[Located]:
+    """The records of JSON lines; of `lists`, one for each line with a list."""
+    numbers = count()
     for i, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
-        where = f"{stream.name}:{i}"
+        if isinstance(line, bytes) and not line.strip():
+            continue
+        where, record = f"{stream.name}:{i}", {"id": next(numbers)} if lists else {}
         try:
             if isinstance(line, DataError):
                 raise line
-            if line and not line.isspace():
-                yield where, parse(line), None
+            value = parse(line)
+            if not lists and not isinstance(value, dict):
+                raise DataError(f"expected an object, got {kind_of(value)}")
         except DataError as error:
-            yield where, {}, error
-
-
-def record_ballot(record: Record, layout: Layout, options: ReadOptions, scale: Scale | None) -> Ballot:
-    """The ballot of one record with a list."""
-    if layout.prepare is not None:
-        record = layout.prepare(record)
-    path, candidates = _candidates(record, layout, options)
-    return _ballot(path, candidates, _shared(record, layout, options), options, scale)
+            yield Located(where, record, error)
+        else:
+            yield Located(where, {**record, "outputs": value} if lists else value)
 
 
 @dataclass
@@ -411,196 +378,216 @@ class SampleGroup:
 
     where: str
     key: Any = None
-    shared: dict[str, Any] = field(default_factory=dict)
+    fields: dict[str, Any] | None = None
     samples: list[Any] = field(default_factory=list)
     fault: DataError | None = None
 
-    def add(self, record: Record, where: str, layout: Layout, options: ReadOptions) -> None:
-        shared = _shared(record, layout, options, self.key)
-        if self.shared and self.shared["carry"] != shared["carry"]:
-            options.report(
-                f"the records of {self.key!r} have different values of {', '.join(options.carry)}; those of "
-                f"the first record are carried",
-                key="carry",
+
+class RecordReader:
+    """Makes ballots of records in the layout that the options name."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        layout = LAYOUTS.get(options.format or "")
+        if layout is None or options.layout:
+            layout = Layout(
+                lists=(options.field,) if options.field else (), sampled=options.field == "samples"
             )
-        self.shared = self.shared or shared
-        self.samples += _candidates(record, layout, options)[1]
+        if layout.fixed:
+            refuse_score_options(options)
+        self.options, self.layout = options, layout
+        self.scale = None if options.score_scale == "count" else layout.scale(options)
 
-    def entry(self, options: ReadOptions, scale: Scale | None) -> Entry:
-        id = self.key if _is_id(self.key) else None
-        if self.fault is not None:
-            return Entry(self.fault.where, error=self.fault, id=id)
-        path = options.field or "samples"
-        return entry_at(self.where, _ballot, path, self.samples, self.shared, options, scale, id=id)
+    def leaves_out(self, record: Record) -> bool:
+        """Whether a record of lm-eval is of another filter than the chosen one."""
+        chosen = self.options.filter
+        return chosen is not None and record.get("filter", chosen) != chosen
 
+    def ballot(self, record: Record) -> Ballot:
+        """The ballot of one record with a list."""
+        if self.layout.prepare is not None:
+            record = self.layout.prepare(record)
+        path, candidates = self._candidates(record)
+        return self._ballot(path, candidates, self._fields(record))
 
-def _grouped(
-    records: Iterable[Located], options: ReadOptions, layout: Layout, scale: Scale | None
-) -> Iterator[Entry]:
-    groups: dict[Hashable, SampleGroup] = {}
-    for where, record, error in records:
-        group = SampleGroup(where)
+    def grouped(self, records: Iterable[Located], group_by: str) -> Iterator[Entry]:
+        """The ballots of samples that share what is at the path `group_by`."""
+        groups: dict[Hashable, SampleGroup] = {}
+        for where, record, error in records:
+            group = SampleGroup(where)
+            try:
+                key = at(record, group_by)
+                if key in (_MISSING, None):  # which ballot it belongs to is not known
+                    groups[len(groups), where] = group
+                    raise error or _missing(record, group_by, "--group-by")
+                group = groups.setdefault(_hashable(key), SampleGroup(where, key))
+                if error is not None:
+                    raise error
+                fields = self._fields(record, key)
+                if group.fields is not None and group.fields["carry"] != fields["carry"]:
+                    self.options.report(
+                        f"the records of {key!r} have different values of {', '.join(self.options.carry)}; "
+                        f"those of the first record are carried",
+                        key="carry",
+                    )
+                group.fields = group.fields or fields
+                group.samples += self._candidates(record)[1]
+            except DataError as fault:
+                group.fault = group.fault or fault.at(where)
+            except UsageError as question:
+                raise UsageError(f"{where}: {question}") from None
+        path = self.options.field or "samples"
+        for group in groups.values():
+            id = group.key if _is_id(group.key) else None
+            if group.fault is not None:
+                yield Entry(group.fault.where, error=group.fault, id=id)
+            else:
+                yield entry_at(group.where, self._ballot, path, group.samples, group.fields, id=id)
+
+    def id_of(self, record: Record) -> str | int | None:
+        return next((record[name] for name in self.layout.ids if _is_id(record.get(name))), None)
+
+    def _fields(self, record: Record, key: Any = None) -> dict[str, Any]:
+        """The fields of a ballot other than its candidates."""
+        id = self.id_of(record) if key is None else key
+        source = next((text for name in SOURCES if isinstance(text := at(record, name), str)), None)
+        references = next((record[name] for name in REFERENCES if record.get(name) is not None), None)
+        references = [references] if isinstance(references, str) else _unpacked(references)
+        fields = {
+            "id": id if _is_id(id) else None,
+            "source": source,
+            "references": references if _are(str, references) else None,
+            "voters": _unpacked(record.get("voters")),
+        }
+        fields = {name: value for name, value in fields.items() if value is not None}
+        return {**fields, "carry": carried(record, self.options, fields)}
+
+    def _ballot(self, path: str, candidates: list[Any], fields: dict[str, Any]) -> Ballot:
+        carry = fields["carry"]
+        known = {name: value for name, value in fields.items() if name != "carry"}
         try:
-            key = at(record, options.group_by or "")
-            if key in (_MISSING, None):  # which ballot it belongs to is not known
-                groups[len(groups), where] = group
-                raise error or _missing(record, options.group_by or "", "--group-by")
-            group = groups.setdefault(_hashable(key), SampleGroup(where, key))
-            if error is not None:
-                raise error
-            group.add(record, where, layout, options)
-        except DataError as fault:
-            group.fault = group.fault or fault.at(where)
-        except UsageError as question:
-            raise UsageError(f"{where}: {question}") from None
-    for group in groups.values():
-        yield group.entry(options, scale)
+            ballot = ballot_of({**known, "candidates": candidates}, self.options, self.scale)
+        except DataError as error:
+            renamed = re.sub(r"^candidates\b", path.replace("\\", r"\\"), error.field)
+            raise DataError(error.problem, field=renamed) from None
+        return msgspec.structs.replace(ballot, carry=carry) if carry else ballot
+
+    def _candidates(self, record: Record) -> tuple[str, list[Any]]:
+        """The path to the candidates of a record, and the candidates as in a line of the ballot file."""
+        layout, options = self.layout, self.options
+        if options.columns is not None:
+            names = fnmatch.filter(record, options.columns)
+            if not names:
+                raise _missing(record, options.columns, "--columns")
+            # an empty cell: there are fewer
+            return options.columns, [self._candidate(record[name], name) for name in names if record[name]]
+        if not layout.lists:
+            return "", [self._candidate(record, "")]
+        path = _first_path(record, layout.lists) or layout.lists[-1]
+        items = _unpacked(
+            _needed(record, path, "--field" if options.field else f"the format {options.format}")
+        )
+        while isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
+            items = items[0]  # lm-eval has a list for each request
+        if isinstance(items, str):
+            items = [items]
+        if not isinstance(items, list):
+            raise DataError(f"expected a list of texts or objects, got {kind_of(items)}", field=path)
+        candidates = [self._candidate(item, f"{path}[{i}]") for i, item in enumerate(items)]
+        if items and _are(str, items):
+            candidates = self._scored(candidates, record)
+        answers = [candidate for candidate in candidates if candidate is not None]
+        if len(answers) < len(candidates):
+            if not answers:
+                problem = "every choice is a refusal or was filtered out, so there is nothing to vote on"
+                raise DataError(problem, field=path)
+            problem = "refusals and answers that were filtered out are not candidates and are left out"
+            options.report(problem, field=path, key=("refusal", path))
+        if layout.sampled:
+            answers = [{"sampled": True, **_as_fields(answer)} for answer in answers]
+        return path, answers
+
+    def _scored(self, texts: list[Any], record: Record) -> list[Any]:
+        """Plain texts with their scores from lists beside them."""
+        options, lists = self.options, dict[str, tuple[str, list[Any]]]()
+        path = _first_path(record, self.layout.scores or (options.logprob_field or "logprobs",))
+        if path is None and options.logprob_field is not None:
+            raise _missing(record, options.logprob_field, "--logprob-field")
+        scores: Any = None if path is None else _unpacked(at(record, path))
+        fits = _are((int, float), scores) and len(scores) == len(texts)
+        if path is None or (path == "logprobs" and not fits):  # which may be something else
+            unpacked = {name: _unpacked(value) for name, value in record.items()}
+            ask_about_lists(unpacked, unpacked, len(texts), options)
+        else:
+            scores = scores if isinstance(scores, list) else [scores]
+            nan = bool(self.layout.scores)  # a tool does not mean a missing score by it
+            lists["logprob"] = path, [_logprob(x, f"{path}[{i}]", nan=nan) for i, x in enumerate(scores)]
+        for name in options.score_field:
+            if isinstance(numbers := _unpacked(at(record, name)), list):
+                lists[name] = name, numbers
+        for name, (path, values) in lists.items():
+            if len(values) != len(texts):
+                raise DataError(f"{len(values)} scores for {len(texts)} texts", field=path)
+            texts = [{**_as_fields(text), name: x} for text, x in zip(texts, values, strict=True)]
+        return texts
+
+    def _candidate(self, item: Any, path: str) -> Any:
+        """One candidate: a text, or the fields of a `Hypothesis`."""
+        options = self.options
+        if isinstance(item, str):
+            return item
+        if not isinstance(item, Mapping):
+            raise DataError(f"expected a text or an object, got {kind_of(item)}", field=path)
+        if self.layout.candidate is not None:
+            fields = self.layout.candidate(item, path)
+            return fields and {name: value for name, value in fields.items() if value is not None}
+        fields = {name: item[name] for name in HYPOTHESIS_FIELDS if item.get(name) is not None}
+        other_content = "tokens" in fields or "tool_calls" in fields
+        name = options.text_field or next((name for name in TEXTS if item.get(name) is not None), "")
+        if options.text_field is not None:
+            text = _needed(item, name, "--text-field", path)
+        elif name or other_content:
+            text = item.get(name)
+        else:
+            shown = ", ".join(item)
+            problem = f"has no text under a usual name; name its field with --text-field (it has: {shown})"
+            raise DataError(problem, field=path)
+        fields["text"] = text = _text_of(text)
+        if not isinstance(text, str) and (text is not None or not other_content):
+            raise DataError(f"expected a text, got {kind_of(text)}", field=f"{path}.{name}".lstrip("."))
+        score_name = options.logprob_field or next((n for n in LOGPROBS if item.get(n) is not None), None)
+        if score_name is not None:
+            score = at(item, score_name)
+            if score is _MISSING:
+                raise _missing(item, score_name, "--logprob-field", path)
+            fields.pop("prob", None)
+            fields["logprob"] = _logprob(score, f"{path}.{score_name}".lstrip("."))
+        elif "prob" not in fields:
+            ask_about_scores(item, HYPOTHESIS_FIELDS, path, options)
+        fields |= {name: x for name in options.score_field if (x := at(item, name)) is not _MISSING}
+        return {name: value for name, value in fields.items() if value is not None}
 
 
-def _id(record: Record, layout: Layout) -> str | int | None:
-    return next((record[name] for name in layout.ids if _is_id(record.get(name))), None)
+def _first_path(record: Record, paths: Iterable[str]) -> str | None:
+    """The first of the paths at which a record has something."""
+    return next((path for path in paths if at(record, path) not in (_MISSING, None)), None)
+
+
+def _as_fields(candidate: Any) -> dict[str, Any]:
+    return {"text": candidate} if isinstance(candidate, str) else candidate
 
 
 def _is_id(value: Any) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
-def _shared(record: Record, layout: Layout, options: ReadOptions, key: Any = None) -> dict[str, Any]:
-    """The fields of a ballot other than its hypotheses."""
-    id = _id(record, layout) if key is None else key
-    source = next((text for name in SOURCES if isinstance(text := at(record, name), str)), None)
-    references = next((record[name] for name in REFERENCES if record.get(name) is not None), None)
-    references = [references] if isinstance(references, str) else _unpacked(references)
-    fields = {
-        "id": id if _is_id(id) else None,
-        "source": source,
-        "references": references if _are(str, references) else None,
-        "voters": _unpacked(record.get("voters")),
-    }
-    known = {name: value for name, value in fields.items() if value is not None}
-    return {"fields": known, "carry": carried(record, options, known)}
-
-
-def _ballot(
-    path: str, candidates: list[Any], shared: dict[str, Any], options: ReadOptions, scale: Scale | None
-) -> Ballot:
-    try:
-        ballot = ballot_of({**shared["fields"], "candidates": candidates}, options, scale)
-    except DataError as error:
-        renamed = re.sub(r"^candidates\b", path.replace("\\", r"\\"), error.field)
-        raise DataError(error.problem, field=renamed) from None
-    return msgspec.structs.replace(ballot, carry=shared["carry"]) if shared["carry"] else ballot
-
-
-def _candidates(record: Record, layout: Layout, options: ReadOptions) -> tuple[str, list[Any]]:
-    """The path to the candidates of a record, and the candidates as in a line of the ballot file."""
-    if options.columns is not None:
-        names = fnmatch.filter(record, options.columns)
-        if not names:
-            raise _missing(record, options.columns, "--columns")
-        cells = {name: record[name] for name in names if record[name]}  # an empty one: there are fewer
-        return options.columns, [_candidate(item, layout, options, name) for name, item in cells.items()]
-    if not layout.lists:
-        return "", [_candidate(record, layout, options, "")]
-    path = next((path for path in layout.lists if at(record, path) not in (_MISSING, None)), layout.lists[-1])
-    items = _unpacked(_needed(record, path, "--field" if options.field else f"the format {options.format}"))
-    while isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
-        items = items[0]  # lm-eval has a list for each request
-    if isinstance(items, str):
-        items = [items]
-    if not isinstance(items, list):
-        raise DataError(f"expected a list of texts or objects, got {kind_of(items)}", field=path)
-    candidates = [_candidate(item, layout, options, f"{path}[{i}]") for i, item in enumerate(items)]
-    if items and _are(str, items):
-        candidates = _scored(candidates, record, layout, options)
-        for name in options.score_field:
-            numbers = _unpacked(at(record, name))
-            if isinstance(numbers, list):
-                if len(numbers) != len(candidates):
-                    problem = f"{len(numbers)} scores for {len(candidates)} texts"
-                    raise DataError(problem, field=name)
-                pairs = zip(candidates, numbers, strict=True)
-                candidates = [{**({"text": c} if isinstance(c, str) else c), name: x} for c, x in pairs]
-    answers = [candidate for candidate in candidates if candidate is not None]
-    if len(answers) < len(candidates):
-        if not answers:
-            problem = "every choice is a refusal or was filtered out, so there is nothing to vote on"
-            raise DataError(problem, field=path)
-        problem = "refusals and answers that were filtered out are not candidates and are left out"
-        options.report(problem, field=path, key=("refusal", path))
-    if layout.sampled:
-        answers = [{"sampled": True, **({"text": a} if isinstance(a, str) else a)} for a in answers]
-    return path, answers
-
-
-def _scored(texts: list[Any], record: Record, layout: Layout, options: ReadOptions) -> list[Any]:
-    """Plain texts with the scores from a list beside them."""
-    paths = layout.scores or (options.logprob_field or "logprobs",)
-    path = next((path for path in paths if at(record, path) not in (_MISSING, None)), None)
-    if path is None and options.logprob_field is not None:
-        raise _missing(record, options.logprob_field, "--logprob-field")
-    scores: Any = None if path is None else _unpacked(at(record, path))
-    fits = _are((int, float), scores) and len(scores) == len(texts)
-    if path is None or (path == "logprobs" and not fits):  # which may be something else
-        unpacked = {name: _unpacked(value) for name, value in record.items()}
-        ask_about_lists(unpacked, unpacked, len(texts), options)
-        return texts
-    if not isinstance(scores, list):
-        scores = [scores]
-    if len(scores) != len(texts):
-        raise DataError(f"{len(scores)} scores for {len(texts)} texts", field=path)
-    nan = bool(layout.scores)  # a tool does not mean a missing score by it
-    logprobs = [_logprob(score, f"{path}[{i}]", nan=nan) for i, score in enumerate(scores)]
-    return [{"text": text, "logprob": p} for text, p in zip(texts, logprobs, strict=True)]
-
-
-def _candidate(item: Any, layout: Layout, options: ReadOptions, path: str) -> Any:
-    """One candidate: a text, or the fields of a `Hypothesis`."""
-    if isinstance(item, str):
-        return item
-    if not isinstance(item, Mapping):
-        raise DataError(f"expected a text or an object, got {kind_of(item)}", field=path)
-    if layout.candidate is not None:
-        fields = layout.candidate(item, path)
-        return fields and {name: value for name, value in fields.items() if value is not None}
-    fields = {name: item[name] for name in HYPOTHESIS_FIELDS if item.get(name) is not None}
-    other_content = "tokens" in fields or "tool_calls" in fields
-    if options.text_field is not None:
-        name = options.text_field
-        text = _needed(item, name, "--text-field", path)
-    else:
-        name = next((name for name in TEXTS if item.get(name) is not None), "")
-        if not name and not other_content:
-            raise DataError(
-                f"has no text under a usual name; name its field with --text-field (it has: "
-                f"{', '.join(item)})",
-                field=path,
-            )
-        text = item.get(name)
-    fields["text"] = text = text_of(text)
-    if not isinstance(text, str) and (text is not None or not other_content):
-        raise DataError(f"expected a text, got {kind_of(text)}", field=f"{path}.{name}".lstrip("."))
-    score_name = options.logprob_field or next((n for n in LOGPROBS if item.get(n) is not None), None)
-    if score_name is None and "prob" not in fields:
-        ask_about_scores(item, HYPOTHESIS_FIELDS, path, options)
-    elif score_name is not None:
-        score = at(item, score_name)
-        if score is _MISSING:
-            raise _missing(item, score_name, "--logprob-field", path)
-        fields.pop("prob", None)
-        fields["logprob"] = _logprob(score, f"{path}.{score_name}".lstrip("."))
-    fields |= {name: x for name in options.score_field if (x := at(item, name)) is not _MISSING}
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def text_of(value: Any) -> Any:
+def _text_of(value: Any) -> Any:
     """The text of a message or its parts; of a chat, the text of the last message; other values unchanged."""
     if isinstance(value, list) and value and all(isinstance(item, Mapping) for item in value):
         if "content" in value[-1]:
             value = value[-1]
         elif all(isinstance(part.get("text", ""), str) for part in value):
             return "".join(part.get("text", "") for part in value)
-    return text_of(value["content"]) if isinstance(value, Mapping) and "content" in value else value
+    return _text_of(value["content"]) if isinstance(value, Mapping) and "content" in value else value
 
 
 def _logprob(value: Any, path: str, *, nan: bool = False) -> float | None:
@@ -684,8 +671,7 @@ def array_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
     first, _, rest = stream.peek(2**16).lstrip().partition(b"\n")
     flat = first[:1] == b"[" and first[1:].lstrip()[:1] in (b"{", b'"') and first.rstrip().endswith(b"]")
     if flat and rest.lstrip()[:1] == b"[":
-        for i, (where, value, error) in enumerate(_line_values(stream, options)):
-            yield Located(where, {"id": i, "outputs": value}, error)
+        yield from line_records(stream, options, lists=True)
         return
     value = _array(stream, options)
     records = all(isinstance(item, dict) for item in value)

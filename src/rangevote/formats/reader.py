@@ -103,10 +103,9 @@ class ReadOptions:
             raise UsageError(f"--length-normalised is {self.normalisation!r}; a power must be 0 or more.")
         if self.sign not in (None, 1, -1):
             raise UsageError(f"--sign is {self.sign!r}; it must be 1 or -1.")
-        if self.per_source is not None and self.per_source < 1:
-            raise UsageError(f"--per-source is {self.per_source}; it must be 1 or more.")
-        if self.max_line_bytes < 1:
-            raise UsageError(f"--max-line-bytes is {self.max_line_bytes}; it must be 1 or more.")
+        for option, value in (("per-source", self.per_source), ("max-line-bytes", self.max_line_bytes)):
+            if value is not None and value < 1:
+                raise UsageError(f"--{option} is {value}; it must be 1 or more.")
         scale = self.score_scale
         if scale not in (None, "count") and (isinstance(scale, str) or not 0 < scale < math.inf):
             raise UsageError(
@@ -314,15 +313,17 @@ def open_format(source: Source | Stream, options: ReadOptions) -> tuple[Stream, 
 
 def read_entries(stream: Stream, format: str, options: ReadOptions) -> Iterator[Entry]:
     """The entries of a format whose ballots are not single lines."""
-    options = replace(options, format=format)
-    read_file = format_function("layouts:line_records" if format == "jsonl" else format, "reader")
-    assert read_file is not None  # a format has one of the two
-    if format in RECORDS:
-        from rangevote.formats.layouts import read_records
+    from rangevote.formats.layouts import line_records, read_records, with_carry
 
-        return read_records(read_file(stream, options), options)
-    entries: Iterator[Entry] = read_file(stream, options)
-    return _carrying(entries, options) if options.carry else entries
+    options = replace(options, format=format)
+    read_file: Any = line_records if format == "jsonl" else format_function(format, "reader")
+    if format in RECORDS:
+        yield from read_records(read_file(stream, options), options)
+        return
+    for entry in read_file(stream, options):
+        if entry.ballot is not None and options.carry:  # source and references, without records
+            entry = entry_at(entry.where, with_carry, entry.ballot, None, options)
+        yield entry
 
 
 def decoder_of(format: str, options: ReadOptions) -> Decode | None:
@@ -345,15 +346,6 @@ def decoder_of(format: str, options: ReadOptions) -> Decode | None:
         return ballot and with_carry(ballot, parse(line), options)
 
     return decode_and_carry
-
-
-def _carrying(entries: Iterator[Entry], options: ReadOptions) -> Iterator[Entry]:
-    """Formats without records can carry source and references."""
-    from rangevote.formats.layouts import with_carry
-
-    for entry in entries:
-        ballot = entry.ballot
-        yield entry if ballot is None else entry_at(entry.where, with_carry, ballot, None, options)
 
 
 class Reading(Closing, Iterator[Entry]):
@@ -387,11 +379,10 @@ class Reading(Closing, Iterator[Entry]):
         except BaseException:  # the end of the file among them
             self.close()
             raise
-        if self._ids is None or entry.ballot is None or entry.ballot.id is None:
+        id = None if entry.ballot is None else entry.ballot.id
+        if self._ids is None or id is None or self._ids.add(id):
             return entry
-        if self._ids.add(entry.ballot.id):
-            return entry
-        return Entry(entry.where, error=repeated(entry.ballot.id, entry.where), id=entry.ballot.id)
+        return Entry(entry.where, error=repeated(id, entry.where), id=id)
 
     def close(self) -> None:
         entries, self._entries = self._entries, iter(())
@@ -527,16 +518,16 @@ def _id_of(line: bytes) -> str | int | None:
 
 
 def _is_openai(record: Record) -> bool:
-    answered = isinstance(record.get("response", ""), (dict, NoneType))
-    choices = record.get("choices", "")
-    bare = record.get("object") == "response"
-    return answered or bare or not _has_texts(choices) or {"custom_id", "error"} <= set(record)
+    return (
+        isinstance(record.get("response", ""), (dict, NoneType))
+        or record.get("object") == "response"
+        or not _has_texts(record.get("choices", ""))
+        or {"custom_id", "error"} <= set(record)
+    )
 
 
 def _has_texts(value: Any) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, list) and any(isinstance(item, str) for item in value)
-    )
+    return isinstance(value, str) or (isinstance(value, list) and str in map(type, value))
 
 
 #: Tests of the first record for the formats of JSON lines; a record that passes none is `jsonl`.
@@ -598,14 +589,10 @@ def detect(stream: Stream, record: Record | None, options: ReadOptions) -> str |
 
 def first_record(stream: Stream, limit: int) -> Record | None:
     """The JSON object in the first line that is not blank, however long that is; None if there is none."""
-    head = stream.peek(1)
-    while (
-        head.lstrip()[:1] in (b"", b"{")
-        and b"\n" not in head.lstrip()
-        and len(head) <= limit
-        and len(more := stream.peek(2 * len(head) + 1)) > len(head)
-    ):
-        head = more
+    size, head = 1, stream.peek(1)
+    while head.lstrip()[:1] in (b"", b"{") and b"\n" not in head.lstrip() and size <= len(head) <= limit:
+        size = 2 * len(head) + 1
+        head = stream.peek(size)
     return _object(head.lstrip().partition(b"\n")[0])
 
 
