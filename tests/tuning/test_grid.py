@@ -13,7 +13,7 @@ import pytest
 import rangevote as rv
 from rangevote.errors import DataError, UsageError
 from rangevote.similarity import PRESETS
-from rangevote.tuning.grid import BASELINES, UNKNOWN, GridElections, Setting, SharedCounts, grid
+from rangevote.tuning.grid import BASELINES, UNKNOWN, Setting, SharedCounts, grid
 from tests.similarity.comet_stand_in import EncodingModel, install
 from tests.tuning.made_up import ballots
 
@@ -89,6 +89,11 @@ SETTINGS = grid(
 )
 
 
+def winners(ballot, settings):
+    counts = SharedCounts(ballot)
+    return [counts.winner(setting)[0] for setting in settings]
+
+
 def separately(ballot, setting, **options):
     if not setting.has_voters:
         return rv.elect(ballot, rule=setting.rule, **options)
@@ -106,11 +111,12 @@ def test_winners_are_those_of_an_election_for_each_setting(options, voters):
     pytest.importorskip("rapidfuzz")
     shared = {name: value for name, value in options.items() if name != "weights"}
     settings = [replace(setting, weights=options.get("weights")) for setting in SETTINGS]
-    elections = GridElections([*settings, *BASELINES], **shared)
+    settings += BASELINES
     for ballot in ballots(3, voters=voters):
-        results = [separately(ballot, setting, **shared) for setting in elections.settings]
+        results = [separately(ballot, setting, **shared) for setting in settings]
+        counts = SharedCounts(ballot, **shared)
         expected = [(result.index, pytest.approx(result.score)) for result in results]
-        assert elections.winners(ballot) == expected
+        assert [counts.winner(setting) for setting in settings] == expected
 
 
 #: Every measure that needs no model, and mixtures of them.
@@ -140,7 +146,7 @@ def test_every_measure_on_every_tokenisation_elects_whom_elect_elects():
     assert len(settings) == len(MEASURES) * len(UNITS) * 2
     for ballot in punctuated(4):
         expected = [rv.elect(ballot, **setting.options).index for setting in settings]
-        assert [index for index, _ in GridElections(settings).winners(ballot)] == expected
+        assert winners(ballot, settings) == expected
 
 
 def punctuated(number):
@@ -177,7 +183,7 @@ def test_comet_is_about_the_source_of_the_ballot_and_encodes_each_text_once(monk
         ballot = msgspec.structs.replace(ballots(1)[0], source=source)
         expected = [rv.elect(ballot, **setting.options).index for setting in settings]
         model.encoder.encoded.clear()
-        assert [index for index, _ in GridElections(settings).winners(ballot)] == expected
+        assert winners(ballot, settings) == expected
         texts = {h.text for h in ballot.candidates if h.text} | {source}
         times = Counter(model.encoder.encoded)
         assert times.keys() == texts
@@ -185,12 +191,12 @@ def test_comet_is_about_the_source_of_the_ballot_and_encodes_each_text_once(monk
 
 
 def test_a_rule_without_voters_has_no_winner_where_a_log_probability_is_missing():
-    elections = GridElections([*grid(["overlap_2"], [0], [1], likelihoods=[0]), *BASELINES])
-    winners = [index for index, _ in elections.winners(ballots(1, known=False)[0])]
-    assert winners[0] >= 0
-    assert winners[1:] == [UNKNOWN, UNKNOWN]
+    settings = [*grid(["overlap_2"], [0], [1], likelihoods=[0]), *BASELINES]
+    first, *others = winners(ballots(1, known=False)[0], settings)
+    assert first >= 0
+    assert others == [UNKNOWN, UNKNOWN]
 
 
 def test_a_ballot_without_candidates_is_refused():
     with pytest.raises(DataError, match="no candidates"):
-        GridElections(grid()).winners(rv.Ballot([]))
+        SharedCounts(rv.Ballot([]))

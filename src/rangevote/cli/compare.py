@@ -167,9 +167,9 @@ def member_outputs(ballots: FileValues[Ballot], elected: Sequence[str]) -> dict[
     has none, what the panel elected, so that it is compared where it has some."""
     from rangevote.evaluation.corpus import FileValues
     from rangevote.evaluation.evaluate import texts_of
-    from rangevote.tuning.grid import DEFAULT, GridElections
+    from rangevote.tuning.grid import DEFAULT, own_winners
 
-    own = [GridElections([]).own(ballot, DEFAULT) for ballot in ballots.values]
+    own = [own_winners(ballot, DEFAULT) for ballot in ballots.values]
     names = sorted({name for indices in own for name in indices})
     if len(names) < 2:
         return {}

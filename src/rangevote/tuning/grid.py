@@ -163,43 +163,12 @@ def _settings(
 UNKNOWN = -1
 
 
-@dataclass(frozen=True)
-class GridElections:
-    """Elects each ballot under all settings: whom `elect` elects with the same options."""
-
-    settings: Sequence[Setting]
-    normalize: str | None = None
-    merge: bool = False
-    shares: Shares | None = None
-
-    def winners(self, ballot: Ballot) -> list[tuple[int, float]]:
-        """The winner's index and score under each setting; UNKNOWN where it lacks log-probabilities."""
-        counts = SharedCounts(ballot, self.normalize, self.merge, self.shares)
-        return [counts.winner(setting) for setting in self.settings]
-
-    def own(self, ballot: Ballot, setting: Setting) -> dict[str, int]:
-        """Of each member of a panel the index of its own output: the winner among its candidates."""
-        indices: dict[str, list[int]] = {}
-        for index, candidate in enumerate(ballot.candidates):
-            if candidate.member is not None:
-                indices.setdefault(candidate.member, []).append(index)
-        winners = {}
-        for name, some in indices.items():
-            winner = 0
-            if len(some) > 1:
-                voters = ballot.voters
-                if voters is not None and any(voter.member is not None for voter in voters):
-                    voters = [voter for voter in voters if voter.member == name] or None
-                candidates = [ballot.candidates[i] for i in some]
-                alone = msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
-                winner, _ = SharedCounts(alone, self.normalize, self.merge).winner(setting)
-            winners[name] = some[winner]
-        return winners
-
-
 class SharedCounts:
-    """One ballot: weights are made once for each temperature, n-grams are counted once for all settings
-    that count the same ones, and votes once for all likelihoods and scores."""
+    """Elections of one ballot under many settings: whom `elect` elects with the same options.
+
+    Weights are made once for each temperature, n-grams are counted once for all settings that count the same
+    ones, and votes once for all likelihoods and scores.
+    """
 
     def __init__(
         self,
@@ -251,3 +220,23 @@ class SharedCounts:
             self._polls[features] = measure.about(self._source).poll(self._candidates)
             self._polls[features].add(self._voters)
         return measure.under(self._polls[features])
+
+
+def own_winners(
+    ballot: Ballot, setting: Setting, normalize: str | None = None, merge: bool = False
+) -> dict[str, int]:
+    """Of each member of a panel the index of its own output: the winner among its candidates."""
+    indices: dict[str, list[int]] = {}
+    for index, candidate in enumerate(ballot.candidates):
+        if candidate.member is not None:
+            indices.setdefault(candidate.member, []).append(index)
+    winners = {name: some[0] for name, some in indices.items()}
+    for name, some in indices.items():
+        if len(some) > 1:
+            candidates = [ballot.candidates[i] for i in some]
+            voters = [voter for voter in ballot.voters or () if voter.member in (None, name)]
+            alone = msgspec.structs.replace(
+                ballot, candidates=candidates, voters=ballot.voters and (voters or None)
+            )
+            winners[name] = some[SharedCounts(alone, normalize, merge).winner(setting)[0]]
+    return winners

@@ -47,9 +47,10 @@ from rangevote.tuning.grid import (
     SCORE_WEIGHTS,
     SIMILARITIES,
     TOKENIZE,
-    GridElections,
     Setting,
+    SharedCounts,
     grid,
+    own_winners,
 )
 
 #: Enough for intervals to a tenth of their width.
@@ -132,7 +133,18 @@ def tune(
         shares = found.shares
     equal = () if shares is None else (replace(default, equal=True),)
     settings = [*choices, default, *BASELINES, *equal]
-    winners = _elect_all(entries, GridElections(settings, normalize, merge, shares), default, threads)
+
+    def elections(entry: Entry) -> tuple[Entry, list[tuple[int, float]], dict[str, int]]:
+        ballot = entry.get()
+        with placed(entry.where):
+            counts = SharedCounts(ballot, normalize, merge, shares)
+            results = [counts.winner(setting) for setting in settings]
+            return entry, results, own_winners(ballot, default, normalize, merge)
+
+    winners = Winners()
+    for entry, results, own in map_in_order(elections, entries, threads):
+        with placed(entry.where):
+            winners.add(entry.get(), results, own)
     rows, signature = winners.statistics(chosen_metric, units or WordUnits())
     elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
     known = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # settings with a winner in every ballot
@@ -189,21 +201,6 @@ def tune(
     for warning in tuning.warnings():
         warn(warning)
     return tuning
-
-
-def _elect_all(entries: Iterable[Entry], elections: GridElections, default: Setting, threads: int) -> Winners:
-    """Every ballot elected under every setting, and by the default among each member's own outputs."""
-
-    def elect(entry: Entry) -> tuple[Entry, list[tuple[int, float]], dict[str, int]]:
-        ballot = entry.get()
-        with placed(entry.where):
-            return entry, elections.winners(ballot), elections.own(ballot, default)
-
-    winners = Winners()
-    for entry, results, own in map_in_order(elect, entries, threads):
-        with placed(entry.where):
-            winners.add(entry.get(), results, own)
-    return winners
 
 
 def halves(size: int, seed: int) -> tuple[Indices, Indices]:
