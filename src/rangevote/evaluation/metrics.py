@@ -341,11 +341,10 @@ def spelled_metric(name: str) -> str:
 
 def get_metric(name: str) -> Metric:
     """The metric of this name; `accuracy:KEY` and learned metrics (comet:MODEL) are made on demand."""
-    if isinstance(name, str) and name.partition(":")[0] == "accuracy":
-        return accuracy(name.partition(":")[2])
-    if isinstance(name, str) and name.partition(":")[0] in LEARNED:
-        return learned(name)
-    return choose("metric", name, METRICS)
+    kind, _, key = str(name).partition(":")
+    if kind == "accuracy":
+        return accuracy(key)
+    return learned(name) if kind in LEARNED else choose("metric", name, METRICS)
 
 
 def lengths(corpus: EvaluationCorpus, units: WordUnits) -> Statistics:
@@ -366,10 +365,6 @@ def copy_metric(label: str, is_copy: Callable[[Words, Words], bool], *, usual: b
         return by_output(units.signature, lambda i, text: (is_copy(split(text), sources[i]), 1))
 
     return Metric(label, build, percent, "sources", "lowest", 1, usual)
-
-
-def whole_source(words: Words, source: Words) -> bool:
-    return bool(source) and list(words) == list(source)
 
 
 def half_of_source(words: Words, source: Words) -> bool:
@@ -434,7 +429,9 @@ METRICS: dict[str, Metric] = {
     "distinct_unigrams": distinct("distinct unigrams", 1),
     "distinct_bigrams": distinct("distinct bigrams", 2),
     "empty": Metric("empty (%)", empties, percent, "", "lowest", 1),
-    "exact_copies": copy_metric("exact copies (%)", whole_source),
+    "exact_copies": copy_metric(
+        "exact copies (%)", lambda words, source: bool(source) and list(words) == list(source)
+    ),
     "partial_copies": copy_metric("partial copies (%)", half_of_source),
     "partial_copies_by_bags": copy_metric("partial copies by bags (%)", half_of_source_by_bags, usual=False),
 }

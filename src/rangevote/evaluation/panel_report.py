@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from base64 import b64encode
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
@@ -92,8 +93,7 @@ class PanelCount:
         self.ballots = self.elected = 0
         self.members: dict[str, MemberSummary] = {}
         self.table = AgreementTable()
-        self._answered: dict[str, float] = {}
-        self._right: dict[str, float] = {}
+        self._answered, self._right = defaultdict[str, float](float), defaultdict[str, float](float)
         # sums over ballots of texts, (members, members): similarity, equal texts, and common ballots
         self._sums = np.zeros((3, 0, 0))
 
@@ -126,10 +126,9 @@ class PanelCount:
         votes = member_votes(ballot, self.settings)
         self.table.add(votes)
         for name, parts in votes.items():
-            self._answered[name] = self._answered.get(name, 0.0) + math.fsum(parts.values())
+            self._answered[name] += math.fsum(parts.values())
             if right is not None:
-                hits = math.fsum(part for key, part in parts.items() if key in right)
-                self._right[name] = self._right.get(name, 0.0) + hits
+                self._right[name] += math.fsum(part for key, part in parts.items() if key in right)
 
     def _add_texts(self, result: Result) -> None:
         voters, settings = result.voters, self.settings

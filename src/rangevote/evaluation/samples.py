@@ -19,6 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Container, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -195,19 +196,16 @@ def stop_sampling(keys: Sequence[Hashable], confidence: float = CONFIDENCE) -> t
 
 
 def _clusters(samples: Hypotheses, keys: Sequence[Any], measure: Measure) -> list[int | None]:
-    """A number for each text: the largest group of similar ones, that of those left, and so on."""
+    """A number for each text, the same within the largest group of similar ones, that of those left, ..."""
     numbers: list[int | None] = [None] * len(samples)
     left = [i for i, key in enumerate(keys) if key is not None]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangevoteWarning)
-        for number in range(len(left)):
+        while left:
             result = elect(samples.pick(left), similarity=measure, rule="cluster", weights="count")
-            group = result.weights > 0  # of the largest one
-            for i in (i for i, inside in zip(left, group, strict=True) if inside):
-                numbers[i] = number
+            for i in compress(left, result.weights > 0):  # the largest group
+                numbers[i] = len(left)
             left = [i for i in left if numbers[i] is None]
-            if not left:
-                break
     return numbers
 
 
