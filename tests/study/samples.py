@@ -58,6 +58,27 @@ def judge(path: Path, values: Iterable[Answer], annotator: int = 0) -> None:
     store.close()
 
 
+def judged(folder: Path, listed: Sequence[Pair] | int, *values: Iterable[Answer], **options: Any) -> Path:
+    """A study in a file, with an annotator for each of `values`, who gave them as with `judge`."""
+    path = study_file(folder, listed, **{"annotators": max(1, len(values)), **options})
+    for annotator, given in enumerate(values):
+        judge(path, given, annotator)
+    return path
+
+
+def record(path: Path, *answers: tuple[int, Answer | None], annotator: int = 0, **fields: Any) -> None:
+    """Answers of one annotator, as shown, to the items at these positions of their order."""
+    store = Store(path)
+    for position, shown in answers:
+        store.record(annotator, answer(handles(store, annotator)[position], shown, **fields))
+    store.close()
+
+
+def right_answers(path: Path) -> list[int]:
+    """The right answers of the attention checks."""
+    return [pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None]
+
+
 def findings(path: Path) -> Findings:
     return analyse(take_snapshot(path))
 

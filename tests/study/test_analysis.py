@@ -8,16 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rangevote.study.analysis import (
-    alpha,
-    clopper_pearson,
-    majority,
-    median,
-    share_agreeing,
-    split,
-)
-from rangevote.study.store import Store, take_snapshot
-from tests.study.samples import answer, findings, judge, study_file
+from rangevote.study.analysis import alpha, clopper_pearson, majority, median, share_agreeing, split
+from rangevote.study.store import take_snapshot
+from tests.study.samples import findings, judge, judged, record, right_answers, study_file
 
 
 @pytest.mark.parametrize(
@@ -33,9 +26,7 @@ CAPTIONS = [2] * 27 + [1] * 79 + [0] * 321 + [-1] * 33 + [-2] * 40
 
 
 def test_the_papers_study_of_captions_comes_out_of_500_judgements(tmp_path):
-    path = study_file(tmp_path, 500)
-    judge(path, CAPTIONS)
-    result = findings(path)
+    result = findings(judged(tmp_path, 500, CAPTIONS))
     assert result.complete
     assert tuple(result.counts.answers.values()) == (40, 33, 321, 79, 27)
     assert (result.counts.sign_test, result.counts.sign_test_much) == (split(106, 73), split(27, 40))
@@ -45,15 +36,9 @@ def test_the_papers_study_of_captions_comes_out_of_500_judgements(tmp_path):
 
 def test_sides_do_not_move_the_result(tmp_path):
     """Another seed swaps other sides; what was meant is the same."""
-    results = []
-    for seed in (1, 2):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        path = study_file(folder, 60, seed=seed)
-        judge(path, [2, 1, 0, -1, -2, 1] * 10)
-        results.append(findings(path))
-    assert results[0].counts == results[1].counts
-    assert results[0].annotators[0].left_right != results[1].annotators[0].left_right
+    one, other = (findings(judged(tmp_path, 60, [2, 1, 0, -1, -2, 1] * 10, seed=seed)) for seed in (1, 2))
+    assert one.counts == other.counts
+    assert one.annotators[0].left_right != other.annotators[0].left_right
 
 
 @pytest.mark.parametrize(
@@ -76,37 +61,24 @@ def test_combining_is_the_same_for_both_systems(values):
 
 
 def test_several_annotators_are_combined_before_the_test_and_never_pooled(tmp_path):
-    path = study_file(tmp_path, 4, annotators=3)
-    for number, values in enumerate([[1, 2, 0, -1], [1, 1, 0, -2], [-1, 2, 1, -1]]):
-        judge(path, values, number)
-    result = findings(path)
+    result = findings(judged(tmp_path, 4, [1, 2, 0, -1], [1, 1, 0, -2], [-1, 2, 1, -1]))
     assert tuple(result.counts.answers.values()) == (0, 1, 1, 1, 1)  # the medians are 1, 2, 0, -1
     assert result.counts.sign_test == split(2, 1)
     assert (result.judgements, result.judged_by_all) == (12, 4)
-    assert [person.counts.sign_test for person in result.annotators] == [
-        split(2, 1),
-        split(2, 1),
-        split(2, 2),
-    ]
-
-
-def test_the_majority_is_used_where_the_plan_says_so(tmp_path):
-    path = study_file(tmp_path, 1, annotators=2, combine="majority")
-    judge(path, [1], 0)
-    judge(path, [0], 1)
-    assert tuple(findings(path).counts.answers.values()) == (0, 0, 1, 0, 0)
+    tests = [person.counts.sign_test for person in result.annotators]
+    assert tests == [split(2, 1), split(2, 1), split(2, 2)]
+    result = findings(judged(tmp_path, 1, [1], [0], combine="majority"))
+    assert tuple(result.counts.answers.values()) == (0, 0, 1, 0, 0)  # the median is 1
 
 
 def test_who_fails_the_attention_checks_is_left_out_and_checks_are_never_among_the_items(tmp_path):
     path = study_file(tmp_path, 6, annotators=2, checks=4, pass_share=0.75)
-    right = [pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None]
+    right = right_answers(path)
     judge(path, [1] * 6 + right, 0)
-    judge(path, [-2] * 6 + [right[0], right[1], *(-1 if value == 0 else 0 for value in right[2:])], 1)
+    judge(path, [-2] * 6 + right[:2] + [-1 if value == 0 else 0 for value in right[2:]], 1)
     result = findings(path)
-    assert [(person.passed, person.failed, person.excluded) for person in result.annotators] == [
-        (4, 0, False),
-        (2, 2, True),
-    ]
+    told = [(person.passed, person.failed, person.excluded) for person in result.annotators]
+    assert told == [(4, 0, False), (2, 2, True)]
     assert tuple(result.counts.answers.values()) == (0, 0, 0, 6, 0)
     assert result.complete
 
@@ -114,9 +86,8 @@ def test_who_fails_the_attention_checks_is_left_out_and_checks_are_never_among_t
 @pytest.mark.parametrize(("passed", "excluded"), [(14, False), (13, True)])
 def test_who_passes_exactly_the_share_of_the_attention_checks_stays(tmp_path, passed, excluded):
     path = study_file(tmp_path, 25, checks=25, pass_share=0.56)
-    right = [pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None]
-    wrong = [-1 if value == 0 else 0 for value in right]
-    judge(path, [1] * 25 + right[:passed] + wrong[passed:])
+    right = right_answers(path)
+    judge(path, [1] * 25 + right[:passed] + [-1 if value == 0 else 0 for value in right[passed:]])
     [person] = findings(path).annotators
     assert (person.passed, person.failed, person.excluded) == (passed, 25 - passed, excluded)
 
@@ -130,12 +101,11 @@ def test_second_judgements_are_no_results_but_show_who_agrees_with_themselves(tm
     assert findings(path).annotators[0].judged_twice.items == 1
     judge(path, values)
     result = findings(path)
-    assert result.complete
-    assert result.judgements == 4
-    assert result.counts == result.annotators[0].counts
+    [person] = result.annotators
+    assert (result.complete, result.judgements, person.judged) == (True, 4, 8)
+    assert result.counts == person.counts
     assert tuple(result.counts.answers.values()) == (0, 1, 1, 1, 1)
-    assert result.annotators[0].judged == 8
-    itself = result.annotators[0].judged_twice
+    itself = person.judged_twice
     assert (itself.items, itself.same_answer, itself.same_direction) == (4, 0.5, 0.75)
     assert itself.alpha == pytest.approx(alpha([[2, 2], [1, 2], [0, 0], [-1, 1]]))
     assert result.agreement.items == 0  # one person is not two
@@ -143,10 +113,7 @@ def test_second_judgements_are_no_results_but_show_who_agrees_with_themselves(tm
 
 def test_a_bias_to_one_side_is_tested(tmp_path):
     path = study_file(tmp_path, 20)
-    store = Store(path)
-    for assignment in store.study.assignments:
-        store.record(0, answer(assignment.handle, -1))
-    store.close()
+    record(path, *((position, -1) for position in range(20)))
     [person] = findings(path).annotators
     assert person.left_right == split(20, 0)
     assert person.left_right.p == pytest.approx(2 / 2**20)
@@ -154,12 +121,8 @@ def test_a_bias_to_one_side_is_tested(tmp_path):
 
 def test_changes_of_mind_and_missing_images_are_counted(tmp_path):
     path = study_file(tmp_path, 2)
-    store = Store(path)
-    [one, two] = [assignment.handle for assignment in store.study.assignments]
-    for shown in (1, None, -1):
-        store.record(0, answer(one, shown))
-    store.record(0, answer(two, 0, image_missing=True))
-    store.close()
+    record(path, (0, 1), (0, None), (0, -1))
+    record(path, (1, 0), image_missing=True)
     [person] = findings(path).annotators
     assert (person.judged, person.changed, person.without_image, person.median_seconds) == (2, 2, 1, 1.5)
 
@@ -208,27 +171,20 @@ def test_the_interval_has_the_tails_of_its_definition():
 
 def test_who_cannot_judge_has_done_their_part_and_counts_for_nobody(tmp_path):
     path = study_file(tmp_path, 3, annotators=2, checks=1, pass_share=1)
-    right = next(pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None)
-    judge(path, [2, 1, "cannot", right], 0)
-    judge(path, [1, "cannot", "cannot", right], 1)
+    judge(path, [2, 1, "cannot", *right_answers(path)], 0)
+    judge(path, [1, "cannot", "cannot", *right_answers(path)], 1)
     result = findings(path)
     assert result.complete
     assert (result.judgements, result.cannot_judge) == (6, 3)
     assert tuple(result.counts.answers.values()) == (0, 0, 0, 1, 1)  # the third item has no answer
     assert result.agreement.items == 1
     assert [person.cannot_judge for person in result.annotators] == [1, 2]
-    judge(path, [1, 1, 1, "cannot"], 1)
-    assert [person.excluded for person in findings(path).annotators] == [
-        False,
-        True,
-    ]  # nor does it pass a check
+    judge(path, [1, 1, 1, "cannot"], 1)  # nor does it pass a check
+    assert [person.excluded for person in findings(path).annotators] == [False, True]
 
 
 def test_items_come_in_the_order_of_disagreement(tmp_path):
-    path = study_file(tmp_path, 4, annotators=3)
-    for number, values in enumerate([[1, 2, 0, "cannot"], [1, -2, 1, 2], [1, 2, 0, -2]]):
-        judge(path, values, number)
-    items = findings(path).judged_items
+    items = findings(judged(tmp_path, 4, [1, 2, 0, "cannot"], [1, -2, 1, 2], [1, 2, 0, -2])).judged_items
     assert [item.item for item in items] == ["4", "2", "3", "1"]
     assert [item.disagreement for item in items] == [4, 8 / 3, 2 / 3, 0]
     assert items[0].values == [2, -2]

@@ -17,7 +17,7 @@ from rangevote.study.app import MOST_WRONG, WINDOW, LinkAuth, UnknownLink, runne
 from rangevote.study.plan import Annotator, Pair
 from rangevote.study.store import Store, create_file, take_snapshot
 from rangevote.web.images import PageImage
-from tests.study.samples import TIME, pairs, png, study_of
+from tests.study.samples import TIME, pairs, png, study_file, study_of
 
 KEY = "0123456789abcdef0123456789abcdef"
 
@@ -25,11 +25,11 @@ KEY = "0123456789abcdef0123456789abcdef"
 class Page:
     """A browser's page, by its messages."""
 
-    def __init__(self, path, annotator=0):
+    def __init__(self, path):
         self.path = path
         self.store = Store(path)
         self.client = TestClient(study_app(self.store), base_url="http://127.0.0.1:8710")
-        self.token = self.store.study.annotators[annotator].token
+        self.token = self.store.study.annotators[0].token
 
     def get(self, path):
         return self.client.get(path, headers={"authorization": f"Bearer {self.token}"})
@@ -60,12 +60,22 @@ def message(item, **fields):
 
 
 @pytest.fixture
-def page(tmp_path):
-    path = tmp_path / "study.db"
-    create_file(path, study_of(pairs(4, source="the source"), annotators=2, checks=2), {})
-    opened = Page(path)
-    yield opened
-    opened.store.close()
+def open_page(tmp_path):
+    """`open_page(pairs, **options)` -> the page of a new study's first annotator."""
+    opened = []
+
+    def make(listed, **options):
+        opened.append(Page(study_file(tmp_path, listed, **options)))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.store.close()
+
+
+@pytest.fixture
+def page(open_page):
+    return open_page(pairs(4, source="the source"), annotators=2, checks=2)
 
 
 def test_the_browser_learns_nothing_but_texts_and_opaque_ids(page):
@@ -108,26 +118,20 @@ def test_who_cannot_judge_says_so_and_a_comment_goes_with_the_answer(page):
     assert answer.json() == {"value": "cannot", "replaced": None}
     assert page.session()["judged"] == [[item, "cannot", "no source"]]
     assert page.judge(item, 2, "k" * 16).json() == {"value": 2, "replaced": "cannot"}
-    assert (
-        page.post("judgement", message(item, value="cannot", comment="no source")).json()["value"] == "cannot"
-    )
     assert [(row.shown, row.resolved is None, row.cannot, row.comment) for row in page.rows()] == [
         (None, True, True, "no source"),
         (2, False, False, None),
     ]
 
 
-def test_the_completion_code_is_told_after_the_finish_and_not_before(tmp_path):
-    path = tmp_path / "study.db"
-    create_file(path, study_of(2, completion_code="C0DE-42"), {})
-    page = Page(path)
+def test_the_completion_code_is_told_after_the_finish_and_not_before(open_page):
+    page = open_page(2, completion_code="C0DE-42")
     assert "C0DE-42" not in json.dumps(page.session())
     for number, item in enumerate(page.session()["items"]):
         page.judge(item["id"], 1, f"{number:016}")
     assert page.session()["code"] is None
     assert page.post("finish", {}).json() == {"finished": True, "code": "C0DE-42"}
     assert page.session()["code"] == "C0DE-42"
-    page.store.close()
 
 
 def test_who_runs_the_study_sees_how_far_everybody_is_and_no_result(page):
@@ -137,15 +141,11 @@ def test_who_runs_the_study_sees_how_far_everybody_is_and_no_result(page):
     assert told.keys() == {"title", "time", "people"}
     fields = {"name", "assigned", "judged", "cannot", "comments", "seconds", "opened", "last", "finished"}
     assert all(one.keys() == fields for one in told["people"])
-    assert [(one["judged"], one["assigned"], one["seconds"]) for one in told["people"]] == [
-        (1, 6, 0.9),
-        (0, 6, None),
-    ]
-    for request in ("session", "judgement", "undo", "finish"):  # it is no annotator's link
-        answer = (
-            page.get("/api/session") if request == "session" else page.post(request, message(page.first()))
-        )
-        assert answer.status_code == 404
+    people = [(one["judged"], one["assigned"], one["seconds"]) for one in told["people"]]
+    assert people == [(1, 6, 0.9), (0, 6, None)]
+    assert page.get("/api/session").status_code == 404  # it is no annotator's link
+    for request in ("judgement", "undo", "finish"):
+        assert page.post(request, message(page.first())).status_code == 404
     page.token = own
     assert page.get("/api/progress").status_code == 404
     assert page.client.get("/progress").status_code == 200
@@ -227,16 +227,14 @@ def test_those_at_work_are_not_disturbed_by_a_guesser():
     assert auth.who("bearer other", "here") == 1
 
 
-def test_the_item_for_practice_is_swapped_for_some_annotators(tmp_path):
-    path = tmp_path / "study.db"
-    create_file(path, study_of([*pairs(3), Pair("p", "one", "other", practice=True)], annotators=12), {})
+def test_the_item_for_practice_is_swapped_for_some_annotators(open_page):
+    page = open_page([*pairs(3), Pair("p", "one", "other", practice=True)], annotators=12)
     left = set()
-    for number in range(12):
-        page = Page(path, number)
+    for annotator in page.store.study.annotators:
+        page.token = annotator.token
         practice = page.session()["practice"]
         assert {practice["left"], practice["right"]} == {"one", "other"}
         left.add(practice["left"])
-        page.store.close()
     assert left == {"one", "other"}
 
 

@@ -11,17 +11,12 @@ import pytest
 
 from rangevote.errors import DataError, UsageError
 from rangevote.study.create import StudyOptions, make_study, pairs_of_outputs, read_pairs
-from rangevote.study.plan import (
-    BLOCK,
-    SIDES,
-    Pair,
-    balanced_sides,
-    coin,
-    coin_sides,
-    draw,
-    shuffled,
-)
+from rangevote.study.plan import BLOCK, SIDES, Pair, balanced_sides, coin, coin_sides, draw, shuffled
 from tests.study.samples import SYSTEMS, pairs, png, study_of
+
+#: Two pairs that are shown, and one whose outputs are equal.
+EQUAL = [*pairs(2), Pair("x", "same", "same")]
+OWN = Pair("own", "one", "other", practice=True)
 
 
 def keys(study):
@@ -65,13 +60,11 @@ def test_links_have_128_bits_and_handles_are_unique():
 
 
 def test_identical_outputs_are_ties_that_nobody_is_shown_unless_asked_for():
-    study = study_of([*pairs(4), Pair("x", "same", "same")])
-    assert study.plan.automatic == 1
-    assert study.plan.stop == 4
-    assert "x" in keys(study)
-    assert all(study.pairs[a.pair].key != "x" for a in study.assignments)
-    study = study_of([*pairs(4), Pair("x", "same", "same")], show_identical=True)
-    assert (study.plan.automatic, study.plan.stop, len(study.assignments)) == (0, 5, 5)
+    study = study_of(EQUAL)
+    assert (study.plan.automatic, study.plan.stop, keys(study)) == (1, 2, ["1", "2", "x"])
+    assert {study.pairs[a.pair].key for a in study.assignments} == {"1", "2"}
+    study = study_of(EQUAL, show_identical=True)
+    assert (study.plan.automatic, study.plan.stop, len(study.assignments)) == (0, 3, 3)
 
 
 def test_attention_checks_have_one_broken_side_or_two_equal_ones():
@@ -117,36 +110,29 @@ def test_items_that_are_shown_twice_come_back_later_to_those_who_had_them():
 
 
 def test_what_nobody_is_shown_is_not_shown_twice():
-    study = study_of([*pairs(2), Pair("x", "same", "same")], repeats=2)
-    assert {pair.again for pair in study.pairs} == {None, "1", "2"}
-    with pytest.raises(UsageError, match="--repeats is 3; it must be from 0 to the 2 items that are shown"):
-        study_of([*pairs(2), Pair("x", "same", "same")], repeats=3)
+    assert {pair.again for pair in study_of(EQUAL, repeats=2).pairs} == {None, "1", "2"}
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("listed", "options", "message"),
     [
-        ({"annotators": 2, "per_item": 3}, "--per-item is 3; there are only 2 annotators"),
-        ({"pass_share": 0.5}, "--pass-share needs attention checks"),
-        *(({"completion_code": code}, "--completion-code must be") for code in ("", "  ", "a\nb", "x" * 201)),
+        (5, {"annotators": 2, "per_item": 3}, "--per-item is 3; there are only 2 annotators"),
+        (5, {"pass_share": 0.5}, "--pass-share needs attention checks"),
+        *((5, {"completion_code": c}, "--completion-code must be") for c in ("", "  ", "a\nb", "x" * 201)),
+        (EQUAL, {"repeats": 3}, "--repeats is 3; it must be from 0 to the 2 items that are shown"),
+        ([], {}, "no pairs of outputs"),
+        ([Pair("1", "a", "b")], {"checks": 1}, "too few or too short to make attention checks"),
+        ([*EQUAL, OWN, Pair("two", "a", "b", practice=True)], {}, "'own' and 'two' are both for practice"),
     ],
 )
-def test_a_plan_that_cannot_be_carried_out_is_refused(options, message):
-    with pytest.raises(UsageError, match=message):
-        study_of(5, **options)
-
-
-def test_a_study_needs_pairs_and_checks_need_outputs_that_can_be_scrambled():
-    with pytest.raises(DataError, match="no pairs of outputs"):
-        study_of([])
-    with pytest.raises(DataError, match="too few or too short to make attention checks"):
-        study_of([Pair("1", "a", "b")], checks=1)
+def test_a_plan_that_cannot_be_carried_out_is_refused(listed, options, message):
+    with pytest.raises((DataError, UsageError), match=message):
+        study_of(listed, **options)
 
 
 def test_the_item_for_practice_is_the_users_or_one_that_was_not_drawn_or_made_up():
-    own = Pair("own", "one", "other", practice=True)
-    study = study_of([*pairs(3), own])
-    assert study.practice == own
+    study = study_of([*pairs(3), OWN])
+    assert study.practice == OWN
     assert keys(study) == ["1", "2", "3"]
     study = study_of(20, items=10, checks=4)
     assert study.practice.practice
@@ -157,8 +143,6 @@ def test_the_item_for_practice_is_the_users_or_one_that_was_not_drawn_or_made_up
     study = study_of([*pairs(2), Pair("practice", "a", "b")])
     assert study.practice.key == "practice'"
     assert len(study.assignments) == 3
-    with pytest.raises(DataError, match="'own' and 'two' are both for practice; there can be one"):
-        study_of([*pairs(3), own, Pair("two", "one", "other", practice=True)])
 
 
 def test_checks_show_outputs_of_either_system_and_prefer_items_that_were_not_drawn():
@@ -220,19 +204,19 @@ def test_images_are_found_by_a_list_of_paths(files):
 
 
 def test_images_are_found_in_a_folder_by_ids(files):
+    both = dict.fromkeys(("beam", "same"), str(files / "beam.txt"))
+    with pytest.raises(UsageError, match="outputs need ids to find their images by"):
+        pairs_of_outputs(both, images=str(files))
+    both = {}
     for name in ("beam", "voted"):
-        text = "".join(json.dumps({"id": id, "winner": f"{name} {id}"}) + "\n" for id in ("x", "y"))
-        (files / f"{name}.jsonl").write_text(text)
-    both = {name: str(files / f"{name}.jsonl") for name in ("beam", "voted")}
+        lines = [json.dumps({"id": id, "winner": f"{name} {id}"}) for id in ("x", "y")]
+        (files / f"{name}.jsonl").write_text("\n".join(lines))
+        both[name] = str(files / f"{name}.jsonl")
     (files / "x.png").write_bytes(png())
     with pytest.raises(DataError, match="there is no image for 'y'"):
         pairs_of_outputs(both, images=str(files))
     (files / "y.png").write_bytes(png(colour=(0, 0, 255)))
     assert len(loaded(pairs_of_outputs(both, images=str(files)))[1]) == 2
-    with pytest.raises(UsageError, match="outputs need ids to find their images by"):
-        pairs_of_outputs(
-            {"beam": str(files / "beam.txt"), "same": str(files / "beam.txt")}, images=str(files)
-        )
 
 
 def write(folder, *lines):

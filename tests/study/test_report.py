@@ -24,15 +24,13 @@ from rangevote.study.report import (
     to_record,
     verdict,
 )
-from rangevote.study.store import Store, take_snapshot
-from tests.study.samples import answer, findings, handles, judge, pairs, study_file
+from rangevote.study.store import take_snapshot
+from tests.study.samples import findings, judge, judged, pairs, record, right_answers, study_file
 from tests.study.test_analysis import CAPTIONS
 
 
 def test_the_papers_study_is_reported(tmp_path):
-    path = study_file(tmp_path, 500)
-    judge(path, CAPTIONS)
-    shown = as_text(findings(path))
+    shown = as_text(findings(judged(tmp_path, 500, CAPTIONS)))
     assert "all answers but ties     106     73  0.0165*         59.2 %   [51.6, 66.5]" in shown
     assert "complete: all 500 planned judgements are there" in shown
     assert "unit of analysis: the item, judged by one person each" in shown
@@ -42,8 +40,7 @@ def test_the_papers_study_is_reported(tmp_path):
 
 def test_who_is_left_out_who_is_combined_and_who_judged_twice_is_reported(tmp_path):
     path = study_file(tmp_path, 6, annotators=2, checks=4, pass_share=0.75, repeats=1)
-    right = [pair.expected for pair in take_snapshot(path).study.pairs if pair.expected is not None]
-    judge(path, [1] * 6 + right + [1], 0)
+    judge(path, [1] * 6 + right_answers(path) + [1], 0)
     judge(path, [-2] * 6 + [2, 2, 2, 2, -1], 1)
     shown, data = as_text(findings(path)), as_data(findings(path))
     assert "unit of analysis: the item, as the median of its judgements" in shown
@@ -57,12 +54,10 @@ def test_who_is_left_out_who_is_combined_and_who_judged_twice_is_reported(tmp_pa
 
 
 def test_identical_outputs_count_as_ties_and_are_stated(tmp_path):
-    path = study_file(tmp_path, [*pairs(3), Pair("x", "same", "same"), Pair("y", "", "")])
-    judge(path, [1, 0, -1])
-    assert findings(path).ties == 3
-    shown = as_text(findings(path))
-    assert "ties, left out: 3, of which 2 have identical outputs and were not shown" in shown
-    assert as_data(findings(path))["identical_not_shown"] == 2
+    found = findings(judged(tmp_path, [*pairs(3), Pair("x", "same", "same"), Pair("y", "", "")], [1, 0, -1]))
+    assert found.ties == 3
+    assert "ties, left out: 3, of which 2 have identical outputs and were not shown" in as_text(found)
+    assert as_data(found)["identical_not_shown"] == 2
 
 
 def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
@@ -76,16 +71,12 @@ def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
         assert "NOT COMPLETE: 0 of 6" in text
     assert tables(result)[0].notes[0].startswith("NOT COMPLETE")  # the first thing to know
     assert json.loads(json.dumps(as_data(result)))["sign_test"]["p"] == 1
-    for number in (0, 1):
-        judge(path, [0, 0, 0], number)
-    result = findings(path)
+    result = findings(judged(tmp_path, 3, [0] * 3, [0] * 3))
     assert result.counts.sign_test.p == 1
     shown = as_text(result)
     assert shown.startswith("Result: no item is decided. 3 items are ties.\n")
-    assert (
-        "Agreement is complete: Krippendorff's alpha (ordinal) is undefined (all answers are the same)"
-        in shown
-    )
+    alpha_told = "Krippendorff's alpha (ordinal) is undefined (all answers are the same)"
+    assert f"Agreement is complete: {alpha_told}" in shown
     assert "100.0 % gave the same answer" in shown
 
 
@@ -99,19 +90,17 @@ def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
     ],
 )
 def test_a_report_begins_with_a_verdict_in_words(tmp_path, values, words):
-    path = study_file(tmp_path, len(values))
-    judge(path, values)
+    found = findings(judged(tmp_path, len(values), values))
     told = f"Result: {words}" + (" 1 item is a tie." if 0 in values else "")
-    assert verdict(findings(path)) == as_data(findings(path))["verdict"] == told
-    assert as_text(findings(path)).startswith(told + "\n")
-    assert f'</h1>\n<p class="verdict">{html.escape(told)}</p>\n' in as_html(findings(path))
+    assert verdict(found) == as_data(found)["verdict"] == told
+    assert as_text(found).startswith(told + "\n")
+    assert f'</h1>\n<p class="verdict">{html.escape(told)}</p>\n' in as_html(found)
 
 
 def test_before_the_end_the_verdict_gives_no_p(tmp_path):
-    path = study_file(tmp_path, 10)
-    judge(path, [1] * 9)
     begins = "Not complete: 9 of 10 judgements are there. So far voted is preferred in 9 of 9 decided items; "
-    assert verdict(findings(path)) == begins + "p-values mean nothing before the end."
+    told = verdict(findings(judged(tmp_path, 10, [1] * 9)))
+    assert told == begins + "p-values mean nothing before the end."
 
 
 @pytest.mark.parametrize(
@@ -124,67 +113,42 @@ def test_before_the_end_the_verdict_gives_no_p(tmp_path):
     ],
 )
 def test_agreement_is_told_in_words_and_as_a_number(tmp_path, second, words):
-    path = study_file(tmp_path, 8, annotators=2)
     first = [2, 1, 0, -1, -2, 2, 1, 0]
-    judge(path, first, 0)
-    judge(path, second, 1)
     number = f"{alpha(list(map(list, zip(first, second, strict=True)))):.3f}"
-    assert f"Agreement is {words}: Krippendorff's alpha (ordinal) is {number} on 8 items" in as_text(
-        findings(path)
-    )
+    told = f"Agreement is {words}: Krippendorff's alpha (ordinal) is {number} on 8 items"
+    assert told in as_text(findings(judged(tmp_path, 8, first, second)))
 
 
-def test_items_are_shown_with_both_texts_the_most_disputed_first(tmp_path):
+def test_items_are_shown_with_texts_and_comments_the_most_disputed_first(tmp_path):
     listed = [
         Pair("one", "a man on a bench", "a man on a horse", source="Ein Mann."),
         Pair("two", "safe \u202egpj.exe", "<b>bold</b>"),
         Pair("three", "", "a dog"),
     ]
-    path = study_file(tmp_path, listed, annotators=2)
-    judge(path, [1, 2, 0], 0)
-    judge(path, [2, -2, 0], 1)
-    store = Store(path)
-    store.record(1, answer(handles(store, 1)[0], "cannot", comment="<i>why</i>"))
-    store.close()
-    judge(path, [2, -2, 0], 1)
-    page = as_html(findings(path))
+    path = judged(tmp_path, listed, [1, 2], [2, -2, 0], title="<script>alert(1)</script> & more")
+    last = next(one.position for one in take_snapshot(path).study.assignments if one.pair == 2)
+    record(path, (last, "cannot"), comment="<i>why</i>")
+    found = findings(path)
+    page = as_html(found)
     items = page[page.index("<h2>Items</h2>") :]
     assert "2 of 3 are judged differently and come first" in items
     assert re.findall(r"<h3>Item (\w+)", items) == ["two", "one", "three"]
     assert '<p class="output" dir="auto">a man on a <mark>bench</mark></p>' in items
     assert '<p class="output" dir="auto">a man on a <mark>horse</mark></p>' in items
     assert '<bdi class="unseen">U+202E</bdi>' in items
-    assert "\u202e" not in page
-    assert "<b>" not in page
     assert '<i class="faint">(empty)</i>' in items
     assert "<li>annotator-1: voted slightly better</li><li>annotator-2: voted much better</li>" in items
-    shown = as_text(findings(path))
+    assert 'annotator-1: cannot judge <q dir="auto">&lt;i&gt;why&lt;/i&gt;</q>' in items
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+    for hostile in ("\u202e", "<b>", "<script", "http://", "https://"):
+        assert hostile not in page
+    assert "style-src 'sha256-" in page
+    shown = as_text(found)
     assert re.search(r"two +4\.00 +\+2 -2 +safe \\u202egpj.exe", shown)
-    data = as_data(findings(path))["judged_items"]
+    assert "cannot judge: 1 times; not counted" in shown
+    data = as_data(found)["judged_items"]
     assert [item["item"] for item in data] == ["two", "one", "three"]
     assert data[1]["outputs"] == {"beam": "a man on a bench", "voted": "a man on a horse"}
-
-
-def test_comments_and_who_cannot_judge_are_in_the_report(tmp_path):
-    path = study_file(tmp_path, 2)
-    store = Store(path)
-    for handle, value in zip(handles(store), ("cannot", 0), strict=True):
-        store.record(0, answer(handle, value, comment="<i>why</i>"))
-    store.close()
-    page = as_html(findings(path))
-    assert 'annotator-1: cannot judge <q dir="auto">&lt;i&gt;why&lt;/i&gt;</q>' in page
-    assert "cannot judge: 1 times; not counted" in as_text(findings(path))
-
-
-def test_the_page_is_whole_and_shows_hostile_names_as_text(tmp_path):
-    path = study_file(tmp_path, 4, annotators=2, title="<script>alert(1)</script> & more")
-    judge(path, [1, 2, -1, 0])
-    text = as_html(findings(path))
-    assert "<script" not in text
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in text
-    assert "http://" not in text
-    assert "https://" not in text
-    assert "style-src 'sha256-" in text
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "latex"])
@@ -204,10 +168,7 @@ def path(tmp_path):
         Pair("2", "\tx", "-y"),
         Pair("3", "a", "b"),
     ]
-    found = study_file(tmp_path, listed, annotators=2, checks=0)
-    judge(found, [2, -1, 0], 0)
-    judge(found, [1, 1, 1], 1)
-    return found
+    return judged(tmp_path, listed, [2, -1, 0], [1, 1, 1])
 
 
 def test_a_line_tells_sides_answer_and_meaning(path):
@@ -240,19 +201,12 @@ def test_the_csv_runs_no_formula_and_numbers_stay_numbers(path):
     text = to_csv(take_snapshot(path))
     assert to_csv(take_snapshot(path), mark=True) == "\ufeff" + text
     assert text.count("\r\n") == 7
+    assert '"annotator-1"' in text  # a separator in a quoted text begins no cell
     listed = read(text)
     assert {row["baseline_output"] for row in listed} == {f"'{FORMULA}", "'\tx", "a"}
     assert {row["challenger_output"] for row in listed} == {'he said "no",\nthen left', "'-y", "b"}
     assert {row["source"] for row in listed} == {"'@source", ""}
     assert {row["value"] for row in listed} >= {"2", "-1"}
-
-
-def test_every_text_of_the_csv_is_quoted_so_that_no_separator_begins_a_cell(tmp_path):
-    path = study_file(tmp_path, [Pair("1", "x;=1+1", "b")])
-    judge(path, [1])
-    _, line = to_csv(take_snapshot(path)).splitlines()
-    assert '"x;=1+1"' in line
-    assert '"annotator-1"' in line
 
 
 @pytest.mark.parametrize(
@@ -265,37 +219,23 @@ def test_every_sign_that_begins_a_formula_is_made_harmless(sign):
 
 def test_history_has_what_was_replaced_and_undone(tmp_path):
     path = study_file(tmp_path, 1)
-    store = Store(path)
-    [assignment] = store.study.assignments
-    for shown in (1, None, -2):
-        store.record(0, answer(assignment.handle, shown))
-    store.close()
-    whole = list(rows(take_snapshot(path), history=True))
-    assert [(row["shown"], row["supersedes"], row["counts"]) for row in whole] == [
-        (1, None, False),
-        (None, 1, False),
-        (-2, 2, True),
+    record(path, (0, 1), (0, None), (0, -2))
+    told = [
+        (row["shown"], row["supersedes"], row["counts"]) for row in rows(take_snapshot(path), history=True)
     ]
+    assert told == [(1, None, False), (None, 1, False), (-2, 2, True)]
     assert [row["shown"] for row in rows(take_snapshot(path))] == [-2]
     assert len(read(to_csv(take_snapshot(path), history=True))) == 3
 
 
-def test_checks_are_marked_with_their_answer(tmp_path):
-    path = study_file(tmp_path, 4, checks=2)
-    judge(path, [1] * 6)
-    listed = list(rows(take_snapshot(path)))
-    assert {row["item"]: row["check"] for row in listed if row["check"]}.keys() == {"check-1", "check-2"}
-    assert {row["check"] for row in listed} <= {None, "tie", "beam", "voted"}
-
-
-def test_second_judgements_name_the_item(tmp_path):
-    path = study_file(tmp_path, 3, repeats=2)
-    judge(path, [1, 1, 1, -2, -2])
-    snapshot = take_snapshot(path)
-    assert sorted(filter(None, (row["again"] for row in rows(snapshot)))) == sorted(
-        pair.again for pair in snapshot.study.pairs if pair.again
-    )
-    assert {row["again"] for row in read(to_csv(snapshot))} >= {""}
+def test_checks_are_marked_with_their_answer_and_second_judgements_with_their_item(tmp_path):
+    snapshot = take_snapshot(judged(tmp_path, 4, [1] * 8, checks=2, repeats=2))
+    checks = {row["item"]: row["check"] for row in rows(snapshot) if row["check"]}
+    assert checks.keys() == {"check-1", "check-2"}
+    assert set(checks.values()) <= {"tie", "beam", "voted"}
+    again = sorted(pair.again for pair in snapshot.study.pairs if pair.again)
+    assert sorted(filter(None, (row["again"] for row in rows(snapshot)))) == again
+    assert sorted(filter(None, (row["again"] for row in read(to_csv(snapshot))))) == again
     assert json.loads(to_record(snapshot))["shown_twice"].startswith("2 items")
 
 

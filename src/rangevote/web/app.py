@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sqlite3
 import weakref
 from base64 import b64encode
@@ -319,21 +320,17 @@ def _index(index: int, length: int, name: str) -> int:
 def election_app(page: ElectionPage, *, hosts: Sequence[str] = ()) -> Starlette:
     """The application; `hosts` are further host names that it answers to."""
     ballot = "/api/ballots/{number}"
-    answers: dict[str, Callable[[PageQuery, WhatIf], object]] = {
-        "/api/election": lambda query, what_if: page.about(),
-        "/api/ballots": lambda query, what_if: page.page(query.page),
-        "/api/members": lambda query, what_if: page.members(query.list),
-        "/api/find": lambda query, what_if: page.find(query.id),
-        ballot: lambda query, what_if: page.election(query.number, query.list, what_if),
-        f"{ballot}/grades": lambda query, what_if: page.grades(query.number, query.list, what_if),
-        f"{ballot}/candidates/{{index}}": lambda query, what_if: page.parts(
-            query.number, query.list, query.index, what_if
-        ),
-        f"{ballot}/text": lambda query, what_if: page.text(
-            query.number, query.list, query.role, query.index, what_if
-        ),
-        f"{ballot}/winners": lambda query, what_if: page.winners(query.number, query.list, what_if),
-        f"{ballot}/image": lambda query, what_if: page.image(query.number, query.list),
+    answers: dict[str, Callable[..., object]] = {
+        "/api/election": page.about,
+        "/api/ballots": page.page,
+        "/api/members": page.members,
+        "/api/find": page.find,
+        ballot: page.election,
+        f"{ballot}/grades": page.grades,
+        f"{ballot}/candidates/{{index}}": page.parts,
+        f"{ballot}/text": page.text,
+        f"{ballot}/winners": page.winners,
+        f"{ballot}/image": page.image,
     }
     routes = [Route(path, _endpoint(answer)) for path, answer in answers.items()]
     html = assets("rangevote.web")["election.html"]
@@ -341,15 +338,17 @@ def election_app(page: ElectionPage, *, hosts: Sequence[str] = ()) -> Starlette:
     return Starlette(routes=routes, middleware=[Middleware(Guard, hosts=hosts)])
 
 
-def _endpoint(answer: Callable[[PageQuery, WhatIf], object]) -> Callable[[Request], Response]:
-    """A plain function, which Starlette runs in a thread: counting votes does not block the server."""
+def _endpoint(answer: Callable[..., object]) -> Callable[[Request], Response]:
+    """Answers with what its parameters name. A plain function, which Starlette runs in a thread: counting
+    votes does not block the server."""
+    parameters = inspect.signature(answer).parameters
 
     def respond(request: Request) -> Response:
         given = {name: value for name, value in request.query_params.items() if value} | request.path_params
         try:
-            found = answer(
-                msgspec.convert(given, PageQuery, strict=False), msgspec.convert(given, WhatIf, strict=False)
-            )
+            asked = msgspec.structs.asdict(msgspec.convert(given, PageQuery, strict=False))
+            asked["what_if"] = msgspec.convert(given, WhatIf, strict=False)
+            found = answer(**{name: asked[name] for name in parameters.keys() & asked.keys()})
         except msgspec.ValidationError as error:
             return _json({"error": f"{error}."}, 400)
         except NotFound as error:
