@@ -186,15 +186,15 @@ def test_without_the_package_the_install_is_told(monkeypatch):
 
 def test_a_folder_is_taken_as_it_is_and_one_without_a_model_refused(tmp_path):
     with pytest.raises(SetupError, match=r"holds no model: there is no modules\.json in it"):
-        folder_of(str(tmp_path), "modules.json")
+        folder_of(str(tmp_path))
     (tmp_path / "modules.json").touch()
-    assert folder_of(str(tmp_path), "modules.json") == tmp_path
+    assert folder_of(str(tmp_path)) == tmp_path
 
 
 @pytest.mark.parametrize("name", ["./none", "~/none", "/none/here", "a/b/c", "a\\b"])
 def test_a_path_that_is_not_there_is_no_name(name):
     with pytest.raises(SetupError, match=r"there is no folder .* to load a model from"):
-        folder_of(name, "modules.json")
+        folder_of(name)
 
 
 def test_a_package_is_looked_into_without_being_run(tmp_path, monkeypatch):
@@ -203,6 +203,5 @@ def test_a_package_is_looked_into_without_being_run(tmp_path, monkeypatch):
     (package / "__init__.py").write_text("raise SystemError('imported')")
     (package / "inside" / "modules.json").touch()
     monkeypatch.syspath_prepend(tmp_path)
-    assert folder_of("carries-a-model", "modules.json") == package / "inside"
-    assert folder_of("carries-another", "modules.json") is None
-    assert folder_of("carries-a-model", "other.json") is None
+    assert folder_of("carries-a-model") == package / "inside"
+    assert folder_of("carries-another") is None

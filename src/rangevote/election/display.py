@@ -95,22 +95,24 @@ def _panel(result: Result) -> str:
     if result.panel is None:
         return won
     shares = sorted(result.panel.shares.items(), key=lambda item: -item[1])
-    listed = [f"{_cut(name, 40)} {share:.0%}" for name, share in shares[:MOST_MEMBERS]]
-    listed += [f"{len(shares) - MOST_MEMBERS} more"] if len(shares) > MOST_MEMBERS else []
     out = f"; left out: {', '.join(result.panel.left_out)}" if result.panel.left_out else ""
-    return f"{won}; shares: {', '.join(listed)}{out}"
+    return f"{won}; shares: {_list([f'{_cut(name, 40)} {x:.0%}' for name, x in shares], MOST_MEMBERS)}{out}"
 
 
 def _answers(result: Result) -> str:
     """The answers with most votes."""
     if result.answers is None:
         return ""
-    votes = list(result.answers.votes.items())
-    listed = [f"{_cut(name, 40)} ({vote.count}, {vote.share:.0%})" for name, vote in votes[:MOST_ANSWERS]]
-    listed += [f"{len(votes) - MOST_ANSWERS} more"] if len(votes) > MOST_ANSWERS else []
+    votes = result.answers.votes.items()
+    listed = [f"{_cut(name, 40)} ({vote.count}, {vote.share:.0%})" for name, vote in votes]
     abstained = result.answers.abstained
     none = f"; {_counted(abstained, 'voter')} without an answer" if abstained else ""
-    return f"; answers: {', '.join(listed) or 'none'}{none}"
+    return f"; answers: {_list(listed, MOST_ANSWERS) or 'none'}{none}"
+
+
+def _list(entries: list[str], most: int) -> str:
+    more = [f"{len(entries) - most} more"] if len(entries) > most else []
+    return ", ".join(entries[:most] + more)
 
 
 def html(result: Result) -> str:

@@ -29,7 +29,7 @@ from rangevote.election.settings import ElectionOptions, Settings, settings_of, 
 from rangevote.election.weights import default_weights, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, Listed, Logprobs, concatenate
-from rangevote.similarity.base import check_pairs
+from rangevote.similarity.base import same_keys
 from rangevote.similarity.tool_calls import TextOrToolCallsPoll
 
 if TYPE_CHECKING:
@@ -275,13 +275,7 @@ class Electorate:
         """
         keys = self._settings.measure.keys(self._normal(self._all()))
         answers = dict.fromkeys(keys[i] for i in dealt if keys[i] is not None)
-        columns = {key: i for i, key in enumerate(answers, 1)}
-        check_pairs(len(keys), len(columns) + 1, matrix=True)
-        grades = np.zeros((len(keys), len(columns) + 1))
-        for row, key in enumerate(keys):
-            if key in columns:
-                grades[row, columns[key]] = 1.0
-        return grades, np.zeros(grades.shape[1])
+        return same_keys(keys, [None, *answers]), np.zeros(len(answers) + 1)
 
     @cached_property
     def _firsts(self) -> list[int]:

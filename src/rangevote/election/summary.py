@@ -183,8 +183,7 @@ def _reasons(result: Result) -> tuple[str, ...]:
         return ("Chosen without a vote, as the most likely output.",)
     if result.no_support:
         if result.margin and result.voters is result.candidates:
-            share = float(result.weights[result.leader])
-            return (f"No output supports another one; it won by its own {_percent(share)} of the vote.",)
+            return (f"No output supports another one; it won by {_own_share(result)} of the vote.",)
         return (
             "Nobody is supported by others, so the order of ties decided: the more likely, then the first.",
         )
@@ -210,12 +209,11 @@ def _elected(result: Result, likely: int | None) -> list[str]:
     said = spoken(result, result.leader)
     passage = shared_passage(said, least)
     if passage is None:
-        share = float(result.weights[result.leader]) if result.voters is result.candidates else 0.0
-        return [f"No other output shares a passage with it; it won by its own {_percent(share)} of the vote."]
+        return [f"No other output shares a passage with it; it won by {_own_share(result)} of the vote."]
     also = f"also {'says' if passage.voters == 1 else 'say'}"
     others = f"{_of(passage.voters, result)} ({_percent(passage.share)} of the vote)"
     sentence = [f"Elected because {others} {also} ", Quote(passage.text)]
-    if likely is None or result.candidates.content(likely) == result.candidates.content(result.leader):
+    if likely is None or _like_the_winner(result, likely):
         return [*sentence, "."]
     beside = _words(result.candidates, likely, said.joint)[1]
     words = passage.text.split() if said.joint else list(passage.text)
@@ -234,7 +232,8 @@ def _majority(result: Result) -> list[str]:
     [answer] = measure.keys(result.candidates.only(result.leader))
     keys = measure.keys(result.voters)
     number, share = keys.count(answer), math.fsum(result.weights[[key == answer for key in keys]].tolist())
-    counted = f"{number:,} of {len(keys):,} {_voters(result)} ({_percent(share)} of the vote)"
+    who = "outputs" if result.voters is result.candidates else "voters"
+    counted = f"{number:,} of {len(keys):,} {who} ({_percent(share)} of the vote)"
     if measure.label is None:
         return [f"Elected because {counted} {'is' if number == 1 else 'are'} this very text."]
     verb = "gives" if number == 1 else "give"
@@ -243,10 +242,9 @@ def _majority(result: Result) -> list[str]:
 
 def _graded(result: Result, likely: int | None) -> list[str]:
     votes = result.scores if result.evidence is None else result.scores - result.evidence
-    text = f"Elected because the voters grade it {float(votes[result.leader]):.3f} on average"
-    if likely is None or likely == result.leader:
-        return [f"{text}."]
-    return [f"{text}, and the most likely output {float(votes[likely]):.3f}."]
+    other = likely is not None and likely != result.leader
+    rival = f", and the most likely output {float(votes[likely]):.3f}" if other else ""
+    return [f"Elected because the voters grade it {float(votes[result.leader]):.3f} on average{rival}."]
 
 
 def _likely(result: Result, likely: int | None) -> list[str]:
@@ -256,9 +254,7 @@ def _likely(result: Result, likely: int | None) -> list[str]:
     name = "the most likely output"
     if shares is not None and shares[likely] > 0:
         name += f" ({_percent(float(shares[likely]))} of the probability)"
-    if likely == result.leader or result.candidates.content(likely) == result.candidates.content(
-        result.leader
-    ):
+    if _like_the_winner(result, likely):
         return [f" It is also {name}."]
     joint, words = _words(result.candidates, likely)
     if not words:
@@ -279,11 +275,15 @@ def _own_likelihood(result: Result) -> list[str]:
         return []
     votes = result.scores - result.evidence
     best = int(np.nanargmax(votes))
-    if votes[result.leader] >= votes[best] or result.candidates.content(best) == result.candidates.content(
-        result.leader
-    ):
+    if votes[result.leader] >= votes[best] or _like_the_winner(result, best):
         return []
-    return [" By votes alone it would have been ", Quote(_brief(result.candidates, best)), "."]
+    joint, words = _words(result.candidates, best)
+    text = joint.join(words[: 2 * LONGEST]) + (" …" if len(words) > 2 * LONGEST else "")
+    return [" By votes alone it would have been ", Quote(text), "."]
+
+
+def _like_the_winner(result: Result, index: int) -> bool:
+    return result.candidates.content(index) == result.candidates.content(result.leader)
 
 
 def most_likely(candidates: Hypotheses) -> int | None:
@@ -315,8 +315,9 @@ def _of(number: int, result: Result) -> str:
     return f"{number:,} of {others:,} other outputs" if others > 1 else "the other output"
 
 
-def _voters(result: Result) -> str:
-    return "outputs" if result.voters is result.candidates else "voters"
+def _own_share(result: Result) -> str:
+    own = result.voters is result.candidates
+    return f"its own {_percent(float(result.weights[result.leader]) if own else 0.0)}"
 
 
 def _percent(share: float) -> str:
@@ -324,9 +325,3 @@ def _percent(share: float) -> str:
     if 0 < percent < 1:
         return "less than 1 %"
     return f"{percent:.0f} %" if percent <= 99 or share > 1 - 1e-9 else "over 99 %"
-
-
-def _brief(hypotheses: Hypotheses, index: int) -> str:
-    joint, words = _words(hypotheses, index)
-    text = joint.join(words[: 2 * LONGEST])
-    return text if len(words) <= 2 * LONGEST else f"{text} …"

@@ -229,10 +229,21 @@ class ExactPoll:
         return np.ldexp([float(votes.get(key, 0)) for key in self._candidates], -bits)
 
     def matrix(self) -> Array:
-        """1 where the keys are the same, shape (voters, candidates)."""
-        check_pairs(len(self._voters), len(self._candidates), matrix=True)
-        rows = [[v is not None and v == c for c in self._candidates] for v in self._voters]
-        return np.array(rows, dtype=np.float64).reshape(len(self._voters), len(self._candidates))
+        return same_keys(self._voters, self._candidates)
+
+
+def same_keys(voters: Sequence[Hashable], candidates: Sequence[Hashable]) -> Array:
+    """1 where the keys are the same and not None, shape (voters, candidates)."""
+    check_pairs(len(voters), len(candidates), matrix=True)
+    columns: dict[Hashable, list[int]] = {}
+    for c, key in enumerate(candidates):
+        if key is not None:
+            columns.setdefault(key, []).append(c)
+    grades = np.zeros((len(voters), len(candidates)))
+    for v, key in enumerate(voters):
+        if key in columns:
+            grades[v, columns[key]] = 1.0
+    return grades
 
 
 def exact(argument: str, tokenize: Tokenise) -> Exact:

@@ -17,6 +17,7 @@ import re
 import string
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -358,14 +359,6 @@ def formula_of(measure: object) -> tuple[str, float] | None:
     return measure.formula, measure.parameter
 
 
-def overlap(argument: str, tokenize: Tokenise) -> Ngrams:
-    return _ngrams("overlap", argument, tokenize)
-
-
-def precision(argument: str, tokenize: Tokenise) -> Ngrams:
-    return _ngrams("precision", argument, tokenize)
-
-
 def _ngrams(kind: str, argument: str, tokenize: Tokenise) -> Ngrams:
     match = _ORDERS.fullmatch(argument)
     first, last, a = match.groups() if match else ("0", None, None)
@@ -378,19 +371,15 @@ def _ngrams(kind: str, argument: str, tokenize: Tokenise) -> Ngrams:
     return Ngrams(orders, bag=kind == "precision", a=float(a or 0), tokenize=tokenize)
 
 
-def bleu(argument: str, tokenize: Tokenise) -> Bleu:
-    return Bleu(_order("bleu", argument), tokenize=tokenize)
-
-
-def smoothed_bleu(argument: str, tokenize: Tokenise) -> Bleu:
-    return Bleu(_order("smoothed_bleu", argument), smooth=True, tokenize=tokenize)
-
-
-def _order(kind: str, argument: str) -> int:
-    """The highest order, by default 4, the usual BLEU."""
+def _bleu(kind: str, argument: str, tokenize: Tokenise) -> Bleu:
+    """By default of order 4, the usual BLEU."""
     if not (argument or "4").isdecimal():
         raise UsageError(f"{kind} takes one highest order, such as {kind}_4; got {kind}_{argument}.")
-    return int(argument or 4)
+    return Bleu(int(argument or 4), smooth=kind == "smoothed_bleu", tokenize=tokenize)
+
+
+overlap, precision = partial(_ngrams, "overlap"), partial(_ngrams, "precision")
+bleu, smoothed_bleu = partial(_bleu, "bleu"), partial(_bleu, "smoothed_bleu")
 
 
 def chrf(argument: str, tokenize: Tokenise) -> Chrf:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rangevote.hypothesis import Array, Hypotheses, ToolCall
-from rangevote.similarity.base import ChangedMeasure, Measure, Similarity
+from rangevote.similarity.base import ChangedMeasure, Measure, Similarity, same_keys
 from rangevote.similarity.json_leaves import canonical, read_json
 
 #: The two kinds of output.
@@ -155,8 +155,7 @@ class TextOrToolCallsPoll:
         columns: list[Sequence[Hashable]] = [kind, names, self._voter_calls]
         for stage, keys in zip(stages, columns, strict=False):
             rivals = list(stage.masses)
-            rows = [[key == rival for rival in rivals] for key in keys]
-            found.append((np.array(rows, dtype=np.float64), rivals.index(stage.winner) if rivals else 0))
+            found.append((same_keys(keys, rivals), rivals.index(stage.winner) if rivals else 0))
         if stages[0].winner == TEXT:
             grades = self.matrix()[:, self._groups]
             found.append((grades, int(grades.sum(axis=0).argmax())))
@@ -177,8 +176,7 @@ class TextOrToolCallsPoll:
 
     def matrix(self) -> Array:
         """Grades of all voters, 0 between texts and calls, shape (voters, candidates)."""
-        rows = [[v is not None and v == c for c in self._calls] for v in self._voter_calls]
-        grades = np.array(rows, dtype=np.float64).reshape(len(self._voter_calls), len(self._calls))
+        grades = same_keys(self._voter_calls, self._calls)
         if self._poll is not None and self._voter_texts:
             grades[np.ix_(self._voter_texts, self._texts)] = self._poll.matrix()
         return grades

@@ -148,7 +148,7 @@ class Embedding(TextMeasure):
 
     @cached_property
     def _lazy(self) -> LazyModel:
-        folder = None if self._path == UNIVERSAL else folder_of(self._path, MODEL_FILE)
+        folder = None if self._path == UNIVERSAL else folder_of(self._path)
         return shared_model("embedding", folder or self._path, self._device)
 
     def poll(self, candidates: Hypotheses) -> VectorPoll:
@@ -191,24 +191,26 @@ class Embedding(TextMeasure):
         return unit_vectors(vectors)
 
 
-def folder_of(model: str, file: str) -> Path | None:
-    """The folder that holds this file: `model` itself, or one inside the package of this name.
+def folder_of(model: str) -> Path | None:
+    """The folder that holds a model: `model` itself, or one inside the package of this name.
 
     The package is not imported, only looked into. None where the name can only be one on the hub.
     """
     path = Path(model).expanduser()
     if path.is_dir():
-        if (path / file).is_file():
+        if (path / MODEL_FILE).is_file():
             return path
-        raise SetupError(f"the folder {model!r} holds no model: there is no {file} in it.")
+        raise SetupError(f"the folder {model!r} holds no model: there is no {MODEL_FILE} in it.")
     if model.startswith((".", "~", "/")) or "\\" in model or model.count("/") > 1:
         raise SetupError(f"there is no folder {model!r} to load a model from.")
     module = model.replace("-", "_")
     if not module.isidentifier():
         return None
     spec = importlib.util.find_spec(module)
-    folders = [] if spec is None else [Path(folder) for folder in spec.submodule_search_locations or ()]
-    return next((match.parent for folder in folders for match in sorted(folder.glob(f"**/{file}"))), None)
+    for folder in () if spec is None else spec.submodule_search_locations or ():
+        for match in sorted(Path(folder).glob(f"**/{MODEL_FILE}")):
+            return match.parent
+    return None
 
 
 def load_encoder(model: str, device: str | None, measure: str) -> Any:
@@ -217,7 +219,7 @@ def load_encoder(model: str, device: str | None, measure: str) -> Any:
         return UniversalSentenceEncoder(device, measure)
     library = need("sentence_transformers", "embedding", f"the similarity {measure!r}")
     options = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
-    folder = folder_of(model, MODEL_FILE)
+    folder = folder_of(model)
     try:
         with quiet():
             return library.SentenceTransformer(str(folder or model), local_files_only=True, **options)
