@@ -136,32 +136,34 @@ class AgreementTable:
 
     def __init__(self) -> None:
         self.ballots = 0
-        self._members: dict[str, int] = {}
-        # a cell is an answer to a ballot: each vote's cell, member and part, and each ballot's first cell
-        self._cells, self._voters, self._parts, self._starts = array("q"), array("H"), array("i"), array("q")
-        self._size = 0
+        # a cell is an answer to a ballot: each member's cells and parts, and each ballot's first cell
+        self._votes: dict[str, tuple[array[int], array[int]]] = {}
+        self._starts, self._size = array("q"), 0
 
     def add(self, votes: Mapping[str, Mapping[Hashable, float]]) -> None:
         """One ballot: each member's answers with their parts of its own vote; none where it abstains."""
         self.ballots += 1
         numbers: dict[Hashable, int] = {}
-        members, first = self._members, self._size
         for name, answers in votes.items():
-            member = members.setdefault(name, len(members))
+            cells, parts = self._votes.setdefault(name, (array("q"), array("i")))
             for answer, part in answers.items():
                 if part > 0:
-                    self._cells.append(first + numbers.setdefault(answer, len(numbers)))
-                    self._voters.append(member)
-                    self._parts.append(round(part * PART))
+                    cells.append(self._size + numbers.setdefault(answer, len(numbers)))
+                    parts.append(round(part * PART))
         if numbers:
-            self._starts.append(first)
+            self._starts.append(self._size)
             self._size += len(numbers)
 
     def shares(self) -> Agreement:
         """The shares by agreement; what they cannot be found from is refused, what is odd is warned of."""
-        names = sorted(self._members)
+        names = sorted(self._votes)
         self._check(names)
-        count = _Count(self._singles(names), np.array(self._starts), self._size)
+        voices = []
+        for number, name in enumerate(names):
+            cells, counted = map(np.array, self._votes[name])
+            order = cells.argsort()
+            voices.append(Voice((number,), cells[order], counted[order] / PART))
+        count = _Count(voices, np.array(self._starts), self._size)
         overlap, met = count.overlap()
         if not np.triu(met, 1).any():
             raise DataError(
@@ -200,19 +202,6 @@ class AgreementTable:
                 "no member gives an answer to any ballot: all abstain. Check that the similarity finds the "
                 "answers; exact:last_number and exact:choice are two that do."
             )
-
-    def _singles(self, names: Sequence[str]) -> list[Voice]:
-        """Every member as a voice of its own, by name."""
-        voters, cells = np.array(self._voters), np.array(self._cells)
-        order = np.lexsort((cells, voters))
-        ends = np.searchsorted(voters[order], np.arange(len(names) + 1))
-        parts = np.array(self._parts)
-        voices = []
-        for number, name in enumerate(names):
-            member = self._members[name]
-            votes = order[ends[member] : ends[member + 1]]
-            voices.append(Voice((number,), cells[votes], parts[votes] / PART))
-        return voices
 
 
 class _Count:

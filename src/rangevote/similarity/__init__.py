@@ -17,6 +17,7 @@ from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import UnknownName, UsageError, nearest, respelled
 from rangevote.similarity.base import Measure, Similarity, Tokenise, as_measure
 from rangevote.similarity.ngram import DEFAULT_UNIT, check_tokeniser
+from rangevote.similarity.pairwise import Custom, Mixture
 
 #: Packages that are on no index.
 REPOSITORIES = {"metricx24": "https://github.com/google-research/metricx"}
@@ -143,17 +144,11 @@ def get_similarity(
     if isinstance(named, Similarity):
         return as_measure(named)
     if callable(named):
-        return _custom(named)
+        return Custom(named)
     raise UsageError(
         f"similarity must be a name, a Similarity or a function (voter, candidate) -> grade, got "
         f"{type(named).__name__}."
     )
-
-
-def _custom(function: Callable[[Any, Any], Any], name: str | None = None) -> Measure:
-    from rangevote.similarity.pairwise import Custom
-
-    return Custom(function, name=name)
 
 
 @lru_cache(maxsize=256)
@@ -165,8 +160,6 @@ def _build(name: str, tokenize: Tokenise) -> Measure:
     check_tokeniser(tokenize)
     parts = _PLUS.split(name)
     if ("*" in name or len(parts) > 1) and not name.startswith("exact:"):
-        from rangevote.similarity.pairwise import Mixture
-
         return Mixture([_part(part, name, tokenize) for part in parts])
     name = spelled(name)
     if name in PRESETS:
@@ -175,7 +168,7 @@ def _build(name: str, tokenize: Tokenise) -> Measure:
     listing = listings().get(match["stem"]) if match else None
     if match is not None and listing is None and match["stem"] in plugins("similarities"):
         made = load_plugin("similarities", match["stem"])(match["order"] or match["key"] or "", tokenize)
-        return as_measure(made) if isinstance(made, Similarity) else _custom(made, name)
+        return as_measure(made) if isinstance(made, Similarity) else Custom(made, name=name)
     if match is None or listing is None:
         examples = [entry.example for entry in listings().values()] + sorted(PRESETS)
         raise UnknownName(

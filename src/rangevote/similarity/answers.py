@@ -331,10 +331,6 @@ def _json(path: str) -> Key:
     return partial(json_value, path_steps(path))
 
 
-def _after(marker: str) -> Key:
-    return partial(after, marker)
-
-
 def _math(argument: str) -> Key:
     from rangevote.similarity.math_answers import math_answer, needed
 
@@ -357,7 +353,7 @@ KEYS: Mapping[str, Key] = {
 }
 #: Keys that are made of what follows their own name; and how they are written.
 MADE: Mapping[str, tuple[Callable[[str], Key], str]] = {
-    "after": (_after, "after:the answer is"),
+    "after": (lambda marker: partial(after, marker), "after:the answer is"),
     "command": (_command, "command=python -I"),
     "json": (_json, "json:price"),
     "line": (_line, "line:last"),
