@@ -18,7 +18,6 @@ from rangevote.decoding.arrays import (
     has_nan,
     perturb,
     truncated,
-    values_at,
 )
 from tests.decoding.compare import warped
 
@@ -56,22 +55,6 @@ def assert_best(kind, scores, base, bounds, n, tolerance=1e-12):
     assert at.tolist() == pytest.approx(values.tolist(), abs=tolerance)
     assert len(set(zip(rows.tolist(), tokens.tolist(), strict=True))) == len(rows)
     return picks
-
-
-@both
-@pytest.mark.parametrize("size", [1, 5, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 1, 700])
-@pytest.mark.parametrize("bounds", [[0, 1], [0, 2, 4, 6], [0, 1, 4]], ids=str)
-def test_the_best_of_every_contest(kind, size, bounds):
-    rng = np.random.default_rng(size)
-    scores = rng.normal(size=(bounds[-1], size))
-    scores[rng.random(scores.shape) < 0.1] = -np.inf
-    base = rng.normal(size=bounds[-1])
-    for n in (1, 2, 7, 300):
-        rows, tokens, _ = assert_best(kind, scores, base, bounds, n)
-        exact = naive_best(scores, base, bounds, n)
-        assert rows.tolist() == [row for _, row, _, _ in exact]  # without ties there is one answer
-        assert tokens.tolist() == [token for _, _, token, _ in exact]
-    assert_best(kind, scores.astype(np.float32), base * 100, bounds, 5, tolerance=1e-4)
 
 
 @both
@@ -121,19 +104,6 @@ def test_the_best_tokens_of_every_row(kind, size):
         assert tokens.shape == (4, min(n, size))
         assert (tokens[possible] == order[possible]).all()
         assert all(len(set(row)) == len(row) for row in tokens.tolist())
-
-
-@both
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_single_values_are_read_and_impossible_ones_are_no_nan(kind, dtype):
-    scores = np.random.default_rng(0).normal(size=(5, 70)).astype(dtype) - 1e3
-    scores[2, :50] = scores[3] = -np.inf
-    rows, tokens = np.array([0, 4, 4, 2]), np.array([69, 0, 64, 2])
-    values = values_at(kind(scores), rows, tokens)
-    assert values.dtype == np.float64
-    assert values.tolist() == scores[rows, tokens].astype(np.float64).tolist()
-    assert values_at(kind(scores), rows[:0], tokens[:0]).shape == (0,)
-    assert not has_nan(kind(scores)).any()
 
 
 def drawn_counts(kind, log_probs, truncation, points):

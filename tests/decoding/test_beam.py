@@ -1,8 +1,9 @@
-"""Beam search, against enumeration and against a naive twin."""
+"""Beam search, with and without length normalisation, against enumeration and against a naive twin."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import log
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.decoding import search
-from rangevote.decoding.beam import Beam
+from rangevote.decoding.beam import Beam, LengthNormalised
 from tests.decoding import twins
 from tests.decoding.compare import assert_same, ranking
 from tests.decoding.every import EVERY
@@ -34,22 +35,6 @@ def test_a_beam_as_wide_as_there_are_sequences_gives_the_true_ranking(vocab, len
     for found, input in zip(search(model, INPUTS, Beam(k, max_new_tokens=limit)), INPUTS, strict=True):
         assert_true_ranking(found, listed[input])
         assert sum(np.exp(one.logprob) for one in found) == pytest.approx(1)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_beam_of_one_is_greedy(seed):
-    model = TableModel(5, 6, seed)
-    for found, input in zip(search(model, INPUTS, "greedy"), INPUTS, strict=True):
-        tokens, total = (), 0.0
-        while True:
-            log_probs, _ = model.predict(input, tokens)
-            best = int(np.argmax(log_probs))
-            total += log_probs[best]
-            if best == 0:
-                break
-            tokens = (*tokens, best)
-        assert ranking(found) == [(tokens, True)]
-        assert found[0].logprob == pytest.approx(total, abs=1e-12)
 
 
 @given(
@@ -213,3 +198,46 @@ def test_sums_are_kept_in_float64_though_the_model_computes_in_float32():
         model = TableModel(3, 60, seed=2, sharp=0.1)
         gains = [model.predict("a", tuple(steps[:i]))[0][token] for i, token in enumerate(steps)]
         assert one.logprob == pytest.approx(float(np.sum(np.float32(gains), dtype=np.float64)), abs=1e-12)
+
+
+def worth(form, alpha):
+    """What hypotheses compete by: log P over the length, or over Wu et al.'s equation 14."""
+    if form == "length":
+        return lambda score, length: score / length**alpha
+    return lambda score, length: score / ((5 + length) ** alpha / (5 + 1) ** alpha)
+
+
+@given(
+    st.integers(2, 7),
+    st.integers(0, 10**6),
+    st.integers(1, 12),
+    st.integers(1, 6),
+    st.floats(-1, 3),
+    st.sampled_from(["length", "wu"]),
+)
+def test_any_normalised_beam_is_what_its_definition_says(vocab, seed, k, limit, alpha, form):
+    model = TableModel(vocab, 5, seed)
+    method = LengthNormalised(k, alpha=alpha, form=form, max_new_tokens=limit)
+    (found,) = search(model, ["x"], method)
+    assert_same(found, twins.beam(model, "x", k, limit, worth=worth(form, alpha)))
+
+
+def test_the_longer_hypothesis_wins_when_normalised():
+    # "end" has 0.4 at once, "a end" 0.6 * 0.6 = 0.36: -0.916 / 1 against -1.022 / 2
+    model = Written(2, {(): (0.4, 0.6), (1,): (0.6, 0.4)})
+    (plain,) = search(model, [0], Beam(2, max_new_tokens=2))
+    (found,) = search(model, [0], LengthNormalised(2, max_new_tokens=2))
+    assert [one.tokens for one in plain] == [(), (1,)]
+    assert [one.tokens for one in found] == [(1,), (1, 1)]
+    assert [one.ranked_by for one in found] == pytest.approx([log(0.36) / 2, log(0.24) / 2])
+    assert [one.logprob for one in found] == pytest.approx([log(0.36), log(0.24)])
+    (found,) = search(model, [0], LengthNormalised(2, form="wu", alpha=2.0, max_new_tokens=2))
+    # Wu: -0.916 / 1 against -1.022 / (7/6)^2 = -0.751 and -1.427 / (7/6)^2 = -1.049
+    assert [one.tokens for one in found] == [(1,), ()]
+    assert found[0].ranked_by == pytest.approx(log(0.36) * 36 / 49)
+
+
+def test_the_models_ranking_is_what_is_normalised():
+    model = Bent(5, 4, seed=6)
+    for found, input in zip(search(model, INPUTS, LengthNormalised(4)), INPUTS, strict=True):
+        assert_same(found, twins.beam(model, input, 4, 64, worth=worth("length", 1.0)))

@@ -82,12 +82,6 @@ def test_live_copies_are_pruned_so_that_run_ons_do_not_survive():
     assert ranking(found) == [((3,), True)]
 
 
-def test_the_next_best_takes_the_place_of_a_copy():
-    model = Written(4, {(): (0.0, 0.6, 0.3, 0.1)})
-    (found,) = search(model, [(1,)], Beam(2, max_new_tokens=1, copy_filter=0.5))
-    assert [one.tokens for one in found] == [(2,), (3,)]
-
-
 @pytest.mark.parametrize("method", EVERY, ids=str)
 @pytest.mark.parametrize(("share", "kind"), [(0.5, TableModel), (1.0, InTorch)])
 def test_no_search_returns_a_copy(method, share, kind):

@@ -59,15 +59,6 @@ def test_the_third_sibling_loses_twice_gamma():
     )
 
 
-@pytest.mark.parametrize("accumulate", [True, False])
-@pytest.mark.parametrize("at_first", [True, False])
-@pytest.mark.parametrize("k", [1, 5])
-def test_gamma_0_is_beam_search(k, at_first, accumulate):
-    model = TableModel(5, 5, seed=9)
-    method = DiverseDecoding(k, gamma=0.0, accumulate=accumulate, at_first=at_first, max_new_tokens=4)
-    assert search(model, INPUTS, method) == search(model, INPUTS, Beam(k, max_new_tokens=4))
-
-
 @given(
     st.integers(2, 8),
     st.integers(0, 10**6),
@@ -116,21 +107,6 @@ def test_an_end_that_an_earlier_group_chose_is_dearer_too():
     assert ranking(found) == [((), True), ((A,), True)]
     (found,) = search(model, [0], DiverseBeam(2, groups=2, penalty=0.2))  # -0.893 is still above -0.916
     assert ranking(found) == [((), True), ((), True)]
-
-
-@pytest.mark.parametrize("k", [1, 12])
-def test_one_group_is_beam_search(k):
-    model = TableModel(5, 5, seed=9)
-    method = DiverseBeam(k, groups=1, penalty=3.0, max_new_tokens=4)
-    assert search(model, INPUTS, method) == search(model, INPUTS, Beam(k, max_new_tokens=4))
-
-
-@pytest.mark.parametrize(("k", "groups"), [(6, 3), (5, 5)])
-def test_without_a_penalty_every_group_is_the_plain_beam_of_its_size(k, groups):
-    model = TableModel(5, 5, seed=9)
-    plain = search(model, INPUTS, Beam(k // groups, max_new_tokens=4))
-    found = search(model, INPUTS, DiverseBeam(k, groups=groups, penalty=0.0, max_new_tokens=4))
-    assert found == [[one for one in beam for _ in range(groups)] for beam in plain]
 
 
 @given(

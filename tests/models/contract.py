@@ -8,7 +8,7 @@
         def inputs(self): ...     # three or more, of different lengths
 
 Arrays may be numpy's or torch's, on any device. The contract has the search side too: a state is used
-once, but for a fresh one, which is only selected from. `tests/models/test_contract.py` shows it can fail.
+once, but for a fresh one, which is only selected from.
 """
 
 from __future__ import annotations
@@ -105,46 +105,26 @@ class ModelContract:
             rows = [(rows[r][0], (*rows[r][1], int(token))) for r, token in zip(chosen, tokens, strict=True)]
             yield step, rows
 
-    def test_there_are_three_inputs_and_the_end_is_not_at_once(self, model, inputs):
+    def test_three_inputs_have_room_for_two_tokens(self, model, inputs):
         assert len(inputs) >= 3
         assert self.length(model, inputs) >= 2
 
-    def test_the_first_step_takes_none_and_gives_one_row_for_each_input(self, model, inputs):
-        step = model.step(model.start(inputs), None)
-        rows, vocabulary = numpy(step.log_probs).shape
-        assert rows == len(inputs)
-        tokens = go_on(np.random.default_rng(0), model, step.log_probs)
-        assert numpy(model.step(step.state, tokens).log_probs).shape == (rows, vocabulary)
-
-    def test_log_probs_sum_to_one(self, model, inputs):
-        for step, _ in self.wander(model, inputs, seed=1):
+    @pytest.mark.parametrize("seed", range(3))
+    def test_rows_that_repeat_vanish_and_change_places_say_what_each_says_alone(self, model, inputs, seed):
+        for step, rows in self.wander(model, inputs, seed):
             log_probs = numpy(step.log_probs)
-            assert not np.isnan(log_probs).any()
+            assert len(log_probs) == len(rows)
             totals = np.logaddexp.reduce(log_probs, axis=1)
             np.testing.assert_allclose(totals, 0, rtol=0, atol=self.normalised)
-
-    def test_a_batch_says_what_each_input_says_alone(self, model, inputs):
-        rng = np.random.default_rng(2)
-        step = model.step(model.start(inputs), None)
-        found, tokens = [numpy(step.log_probs)], []
-        for _ in range(self.length(model, inputs)):
-            tokens.append(go_on(rng, model, step.log_probs))
-            step = model.step(step.state, tokens[-1])
-            found.append(numpy(step.log_probs))
-        for i, input in enumerate(inputs):
-            alone = chain(model, input, [int(token[i]) for token in tokens])
-            self.close([rows[i] for rows in found], alone.log_probs)
-
-    @pytest.mark.parametrize("rows", [[2, 0, 1], [0, 0, 0, 1, 2, 2], [1], [2, 2]])
-    def test_selecting_from_a_fresh_state_is_starting_with_those_inputs(self, model, inputs, rows):
-        rng = np.random.default_rng(3)
-        selected = model.step(model.select(model.start(inputs), np.array(rows)), None)
-        started = model.step(model.start([inputs[row] for row in rows]), None)
-        for _ in range(2):
-            self.close(selected.log_probs, started.log_probs)
-            tokens = go_on(rng, model, started.log_probs)
-            selected, started = model.step(selected.state, tokens), model.step(started.state, tokens)
-        self.close(selected.log_probs, started.log_probs)
+            if step.ranking is not None:
+                assert numpy(step.ranking).shape == log_probs.shape
+            for i, (input, prefix) in enumerate(rows):
+                alone = chain(model, inputs[input], prefix)
+                self.close(log_probs[i], alone.log_probs[-1])
+                assert (step.hidden is None) == (alone.hidden is None)
+                if alone.hidden is not None:
+                    assert numpy(step.hidden).shape == (len(rows), alone.hidden.shape[1])
+                    self.close(numpy(step.hidden)[i], alone.hidden[-1])
 
     def test_a_fresh_state_can_be_selected_from_many_times(self, model, inputs):
         rng = np.random.default_rng(4)
@@ -157,45 +137,11 @@ class ModelContract:
             later = [chain(model, inputs[r], [t]).log_probs[1] for r, t in zip(rows, tokens, strict=True)]
             self.close(model.step(step.state, tokens).log_probs, later)
 
-    def test_tokens_appended_one_by_one_give_the_same_whatever_follows_them(self, model, inputs):
-        rng = np.random.default_rng(5)
-        for input in inputs:
-            tokens: list[int] = []
-            for _ in range(self.length(model, inputs)):
-                tokens += go_on(rng, model, chain(model, input, tokens).log_probs[-1:]).tolist()
-            whole = chain(model, input, tokens)
-            for cut in range(len(tokens)):
-                part = chain(model, input, tokens[:cut])
-                self.close(part.log_probs, whole.log_probs[: cut + 1])
-
-    @pytest.mark.parametrize("seed", range(3))
-    def test_rows_that_repeat_vanish_and_change_places_keep_their_prefix(self, model, inputs, seed):
-        for step, rows in self.wander(model, inputs, seed):
-            assert len(numpy(step.log_probs)) == len(rows)
-            for row, (input, prefix) in zip(numpy(step.log_probs), rows, strict=True):
-                self.close(row, chain(model, inputs[input], prefix).log_probs[-1])
-
-    def test_a_hidden_state_belongs_to_the_tokens_of_its_row(self, model, inputs):
-        for step, rows in self.wander(model, inputs, seed=6):
-            if step.hidden is None:
-                continue
-            assert numpy(step.hidden).ndim == 2
-            assert len(numpy(step.hidden)) == len(rows)
-            for hidden, (input, prefix) in zip(numpy(step.hidden), rows, strict=True):
-                alone = chain(model, inputs[input], prefix)
-                assert alone.hidden is not None
-                self.close(hidden, alone.hidden[-1])
-
     def test_the_caller_may_write_into_log_probs(self, model, inputs):
         clean = [numpy(step.log_probs).copy() for step, _ in self.wander(model, inputs, seed=7)]
         written = self.wander(model, inputs, seed=7, scribble=True)
         for expected, (step, _) in zip(clean, written, strict=True):
             self.close(step.log_probs, expected)
-
-    def test_a_ranking_has_the_shape_of_the_log_probs(self, model, inputs):
-        for step, _ in self.wander(model, inputs, seed=8):
-            if step.ranking is not None:
-                assert numpy(step.ranking).shape == numpy(step.log_probs).shape
 
     def test_room_is_one_positive_number_for_each_input(self, model, inputs):
         room = model.room(model.start(inputs))

@@ -6,23 +6,32 @@ import gzip
 import itertools
 import math
 from collections import Counter
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.models.ngram import START, NgramModel, count_ngrams, discounts, estimate, read_corpus
+from rangevote.models import ngram
+from rangevote.models.ngram import START, NgramModel, discounts, read_corpus
 
 
-def shown(corpus) -> str:
-    return " ".join(corpus.words[token] for token in corpus.tokens)
-
-
-def test_sentences_stand_between_marks_and_words_are_numbered_as_they_come():
-    corpus = read_corpus(["the  cat\tsat ", "", "cat the"])
-    assert corpus.words == ["<unk>", "<s>", "</s>", "the", "cat", "sat"]
-    assert corpus.tokens.tolist() == [1, 3, 4, 5, 2, 1, 2, 1, 4, 3, 2]
+@pytest.mark.parametrize(
+    ("lines", "min_count", "words", "text"),
+    [
+        (
+            ["the  cat\tsat ", "", "cat the"],
+            1,
+            "the cat sat",
+            "<s> the cat sat </s> <s> </s> <s> cat the </s>",
+        ),
+        (["a b a", "c a c"], 2, "a c", "<s> a <unk> a </s> <s> c a c </s>"),
+        (["a <unk>", "<UNK> b"], 1, "a b", "<s> a <unk> </s> <s> <unk> b </s>"),
+    ],
+)
+def test_sentences_stand_between_marks_and_words_are_numbered_as_they_come(lines, min_count, words, text):
+    found, tokens = read_corpus(lines, min_count)
+    assert found == ["<unk>", "<s>", "</s>", *words.split()]
+    assert " ".join(found[token] for token in tokens) == text
 
 
 def test_a_file_and_its_lines_are_the_same_text(tmp_path):
@@ -30,22 +39,12 @@ def test_a_file_and_its_lines_are_the_same_text(tmp_path):
     plain, packed = tmp_path / "text", tmp_path / "packed"
     plain.write_bytes("\r\n".join(lines).encode("utf-8-sig"))
     packed.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
-    expected = read_corpus(lines)
-    assert "zwei\u00a0drei" in expected.words  # only ASCII white space divides words, as in KenLM
+    words, tokens = read_corpus(lines)
+    assert "zwei\u00a0drei" in words  # only ASCII white space divides words, as in KenLM
     for source in (plain, str(plain), packed, iter(lines)):
-        found = read_corpus(source)
-        assert found.words == expected.words
-        assert found.tokens.tolist() == expected.tokens.tolist()
-
-
-def test_rare_words_become_unknown_and_the_others_are_numbered_anew():
-    corpus = read_corpus(["a b a", "c a c"], min_count=2)
-    assert corpus.words == ["<unk>", "<s>", "</s>", "a", "c"]
-    assert shown(corpus) == "<s> a <unk> a </s> <s> c a c </s>"
-
-
-def test_the_unknown_word_may_stand_in_the_text_in_both_spellings():
-    assert shown(read_corpus(["a <unk>", "<UNK> b"])) == "<s> a <unk> </s> <s> <unk> b </s>"
+        found, numbers = read_corpus(source)
+        assert found == words
+        assert numbers.tolist() == tokens.tolist()
 
 
 @pytest.mark.parametrize(
@@ -108,13 +107,12 @@ BIGRAMS_405 = {
 }
 
 
-def test_the_model_of_a_small_text_is_the_one_lmplz_makes():
-    words, tokens = read_corpus(TEXT_405)
-    levels = count_ngrams(tokens, len(words), 2)
+def test_the_model_of_a_small_text_is_the_one_lmplz_makes(monkeypatch):
     # lmplz counts "ski", the last word, as 2 instead of 1 (same issue): t = 4, 3, 1, 1, hence these discounts
-    unigrams, bigrams = estimate(
-        levels, len(words), [np.array([0, 0.4, 1.6, 1.4]), discounts(levels[1].counts)]
-    )
+    taken = iter([lambda counts: np.array([0, 0.4, 1.6, 1.4]), discounts])
+    monkeypatch.setattr(ngram, "discounts", lambda counts: next(taken)(counts))
+    model = NgramModel.train(TEXT_405, 2)
+    words, (unigrams, bigrams) = model.words, model.levels
     assert words == list(UNIGRAMS_405)
     found = np.stack([unigrams.logprobs, unigrams.backoffs], axis=1) / math.log(10)
     np.testing.assert_allclose(found, list(UNIGRAMS_405.values()), rtol=0, atol=2e-7)
@@ -124,45 +122,6 @@ def test_the_model_of_a_small_text_is_the_one_lmplz_makes():
     }
     assert len(logprobs) == 16
     assert {gram: logprobs[gram] for gram in BIGRAMS_405} == pytest.approx(BIGRAMS_405, abs=2e-7)
-
-
-def test_words_count_once_for_each_different_word_before_them():
-    # kenlm issue 427: "r, o, t, and </s> each follow two different tokens [...] a comes only after o"
-    words, tokens = read_corpus(["r o t", "o a r", "o a t"])
-    unigrams, bigrams = count_ngrams(tokens, len(words), 2)
-    adjusted = {"<unk>": 0, "<s>": 0, "</s>": 2, "r": 2, "o": 2, "t": 2, "a": 1}
-    assert dict(zip(words, unigrams.counts.tolist(), strict=True)) == adjusted
-    assert bigrams.counts.sum() == tokens.size - 3  # the longest n-grams count as often as they stand there
-
-
-def test_ngrams_at_the_start_of_a_sentence_count_as_often_as_they_stand_there():
-    words, tokens = read_corpus(["a b", "a b", "a c", "b"])
-    _, bigrams, trigrams = count_ngrams(tokens, len(words), 3)
-    counts = {
-        f"{words[key // len(words)]} {words[key % len(words)]}": count
-        for key, count in zip(bigrams.keys.tolist(), bigrams.counts.tolist(), strict=True)
-    }
-    assert counts == {
-        "<s> a": 3,
-        "<s> b": 1,
-        "a b": 1,  # after <s>
-        "a c": 1,  # after <s>
-        "b </s>": 2,  # after a and after <s>
-        "c </s>": 1,  # after a
-    }
-    assert sorted(trigrams.counts.tolist()) == [1, 1, 1, 2, 2]  # <s> a b and a b </s> stand there twice
-
-
-def test_discounts_worked_by_hand():
-    # t = 5, 2, 1, 1, so t1 / (t1 + 2 t2) = 5/9
-    found = discounts(np.array([0, 1, 1, 1, 1, 1, 2, 2, 3, 4, 9]))
-    exact = [
-        0,
-        1 - Fraction(2 * 5 * 2, 9 * 5),
-        2 - Fraction(3 * 5 * 1, 9 * 2),
-        3 - Fraction(4 * 5 * 1, 9 * 1),
-    ]
-    assert found.tolist() == pytest.approx([float(d) for d in exact], abs=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,6 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,17 +240,10 @@ def split_lines(sentences: Sentences) -> Iterator[tuple[str, list[str]]]:
             raise DataError("is not text in UTF-8", where=where) from None
 
 
-class TrainingText(NamedTuple):
-    """`words`: the text of each number. `tokens` (tokens,): sentence after sentence, each `<s> ... </s>`."""
+def read_corpus(sentences: Sentences, min_count: int = 1) -> tuple[list[str], Integers]:
+    """The word of each number, and the text (tokens,): sentence after sentence, each `<s> ... </s>`.
 
-    words: list[str]
-    tokens: Integers
-
-
-def read_corpus(sentences: Sentences, min_count: int = 1) -> TrainingText:
-    """Number the words of all sentences; an empty line is an empty sentence.
-
-    Words that occur fewer than `min_count` times become `<unk>`.
+    Words that occur fewer than `min_count` times become `<unk>`; an empty line is an empty sentence.
     """
     numbers = new_numbers()
     numbered: list[int] = []
@@ -267,7 +259,7 @@ def read_corpus(sentences: Sentences, min_count: int = 1) -> TrainingText:
     kept = np.bincount(tokens, minlength=len(known)) >= min_count  # (words,)
     kept[: END + 1] = True
     tokens = np.where(kept, np.cumsum(kept) - 1, UNKNOWN)[tokens]
-    return TrainingText([word for word, keep in zip(known, kept.tolist(), strict=True) if keep], tokens)
+    return [word for word, keep in zip(known, kept.tolist(), strict=True) if keep], tokens
 
 
 def new_numbers() -> defaultdict[str, int]:
@@ -326,12 +318,12 @@ def discounts(counts: Integers) -> Floats:
     return np.array([0.0, *found]) if ((found > 0) & (found <= k)).all() else fallback
 
 
-def estimate(levels: Sequence[Counts], size: int, taken: Sequence[Floats] | None = None) -> list[Level]:
-    """The probabilities and back-offs of every length; `taken`: its discounts, if not the estimated ones."""
+def estimate(levels: Sequence[Counts], size: int) -> list[Level]:
+    """The probabilities and back-offs of every length."""
     lower = np.array([1 / (size - 1)])  # the uniform distribution, of the one n-gram without words
     done: list[Level] = []
     for n, level in enumerate(levels):
-        d = (discounts(level.counts) if taken is None else taken[n])[np.minimum(level.counts, 3)]  # (ngrams,)
+        d = discounts(level.counts)[np.minimum(level.counts, 3)]  # (ngrams,)
         context = level.keys // size  # (ngrams,)
         total = np.bincount(context, level.counts, lower.size)  # (contexts,), sum_x a(u x)
         passed = np.bincount(context, d, lower.size)  # (contexts,)

@@ -43,7 +43,7 @@ def test_it_says_what_the_model_says_of_the_same_inputs(tiny_model, kind):
     processor = make_processor() if kind in SEEING else None
     model = HuggingFace(net, processor=processor)
     inputs = images() if kind in SEEING else IDS
-    prepared = handed(net, model._encoder.encode(inputs).tensors)
+    prepared = handed(net, model._encoder.encode(inputs)[0])
     assert prepared.inputs == range(len(inputs))
     assert list(prepared.ends) == list(model.ends)
     state = prepared.start(prepared.inputs)
@@ -65,7 +65,7 @@ def test_it_can_be_started_again_and_with_some_of_the_inputs(tiny_model):
 
 def test_the_source_is_the_prompt_without_padding(tiny_model):
     net = tiny_model("llama")
-    prepared = handed(net, HuggingFace(net)._encoder.encode(IDS).tensors)
+    prepared = handed(net, HuggingFace(net)._encoder.encode(IDS)[0])
     assert [prepared.source(i) for i in prepared.inputs] == IDS
     assert handed(tiny_model("bart"), {"input_ids": torch.tensor([[5, 6]])}).source(0) == []
 

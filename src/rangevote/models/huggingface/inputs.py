@@ -6,7 +6,6 @@ import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rangevote.errors import DataError, SetupError, UsageError, need
+from rangevote.errors import DataError, SetupError, UsageError, need, shown
 from rangevote.models.hub import quiet
 from rangevote.models.huggingface.steps import Net
 from rangevote.models.protocol import Integers
@@ -22,14 +21,6 @@ from rangevote.text import IMAGE_ENDINGS
 
 #: Tokens that end a sequence, by number or by text.
 End = int | str | Iterable[int | str] | None
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """What `generate` takes, and the prompts' lengths without padding (inputs,); None: all are the same."""
-
-    tensors: dict[str, Any]
-    lengths: Integers | None
 
 
 class InputEncoder:
@@ -44,12 +35,15 @@ class InputEncoder:
         self._masks = "attention_mask" in inspect.signature(hf.forward).parameters
         self._images = ImageEncoder(hf, processor) if sees(hf) else None
 
-    def encode(self, inputs: Sequence[Any]) -> Encoded:
-        """All inputs as one batch, padded on the left for a decoder and on the right for an encoder."""
+    def encode(self, inputs: Sequence[Any]) -> tuple[dict[str, Any], Integers | None]:
+        """All inputs as one batch, padded on the left for a decoder and on the right for an encoder.
+
+        Also the prompts' lengths without padding (inputs,); None: all are the same.
+        """
         if self._images is not None:
             tensors = self._images.encode(inputs)
             mask = tensors.get("attention_mask")
-            return Encoded(tensors, None if mask is None else mask.sum(dim=1).cpu().numpy())
+            return tensors, (None if mask is None else mask.sum(dim=1).cpu().numpy())
         ids = []
         for i, input in enumerate(inputs):
             with _naming_input(i):
@@ -60,7 +54,7 @@ class InputEncoder:
                 "be read together. Give them one at a time."
             )
         tensors = padded(ids, left=not self._encoder, pad=self._padding, device=self._hf.device)
-        return Encoded(tensors, None if self._encoder else np.array([len(one) for one in ids]))
+        return tensors, (None if self._encoder else np.array([len(one) for one in ids]))
 
     def source(self, input: Any) -> list[int]:
         """The input in the tokens the model writes; of a chat the last message; of an image nothing."""
@@ -89,7 +83,7 @@ class InputEncoder:
     def _tokenised(self, text: str, special: bool) -> list[int]:
         if self._tokenizer is None:
             raise DataError(
-                f"is the text {_short(text)}, but the model was loaded without a tokenizer. "
+                f"is the text {shown(text)}, but the model was loaded without a tokenizer. "
                 "Give a list of token ids, or load the model with its tokenizer."
             )
         try:
@@ -159,17 +153,12 @@ def token_ids(input: Any) -> list[int]:
     if isinstance(input, np.ndarray) and input.ndim == 1:
         input = input.tolist()
     if not isinstance(input, (list, tuple)):
-        kind = f"an array {input.shape}" if isinstance(input, np.ndarray) else _short(input)
+        kind = f"an array {input.shape}" if isinstance(input, np.ndarray) else shown(input)
         raise DataError(f"is {kind}; give a text, a chat or a list of token ids.")
     for j, token in enumerate(input):
         if isinstance(token, bool) or not isinstance(token, (int, np.integer)):
-            raise DataError(f"{_short(token)} is not a token id; ids are whole numbers.", field=f"[{j}]")
+            raise DataError(f"{shown(token)} is not a token id; ids are whole numbers.", field=f"[{j}]")
     return [int(token) for token in input]
-
-
-def _short(thing: Any) -> str:
-    shown = repr(thing)
-    return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def sees(hf: Net) -> bool:
@@ -257,7 +246,7 @@ def open_image(input: Any) -> Any:
     """An image in red, green and blue."""
     pil = need("PIL.Image", "models", "reading images")
     if not is_image(input):
-        raise DataError(f"is {_short(input)}; the model takes images. Give a PIL image or the path of one.")
+        raise DataError(f"is {shown(input)}; the model takes images. Give a PIL image or the path of one.")
     bombs = (pil.DecompressionBombError, pil.DecompressionBombWarning)
     try:
         with warnings.catch_warnings():

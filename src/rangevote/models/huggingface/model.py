@@ -145,9 +145,9 @@ class HuggingFace(PreparedModel):
         """Read the inputs, each once; the state has one row for each, in order."""
         if not len(inputs):
             return HuggingFaceState(None, np.zeros(0, dtype=np.int64))
-        encoded = self._encoder.encode(inputs)
+        tensors, lengths = self._encoder.encode(inputs)
         with inference(self.hf):
-            return self._read(Prepared.by(self.hf, {**encoded.tensors, **self._settings}), encoded.lengths)
+            return self._read(Prepared.by(self.hf, {**tensors, **self._settings}), lengths)
 
     def source(self, input: Any) -> Sequence[int]:
         return self._encoder.source(input)

@@ -326,22 +326,48 @@ def _two_steps(prompt: Prompt, owner: Integers) -> Tensor:
 
 
 class SharedRows(Rows):
-    """Rows on our own cache."""
+    """Rows on our own cache: what their inputs left behind is kept once, what they have written is theirs."""
 
     repeats_inputs = False
 
     def __init__(self, prompt: SharedPrompt, owner: Integers) -> None:
-        self._net, self._owner = prompt.net, owner
-        self._shared = SharedCache(prompt.prefix, owner)
+        """Rows that have no tokens of their own yet; `owner` (rows,) are the numbers of their inputs."""
+        self._net, self._owner, self._prefix = prompt.net, owner, prompt.prefix
         index = torch.as_tensor(owner, device=prompt.net.device)
         self._kwargs = take_all(prompt.kwargs, index, len(prompt.ids), of_inputs(prompt.net))
+        self._groups = Groups(owner, len(prompt.ids), prompt.prefix.own[0].keys.device)
+        self._own = [OwnLayer(layer, self._groups, prompt.prefix.copied) for layer in prompt.prefix.own]
+        self._spare: Spare = {}
+        self._past = self._new_past()
+
+    def _new_past(self) -> DynamicCache | EncoderDecoderCache:
+        """What the network is given."""
+        own, cross = DynamicCache(), DynamicCache()
+        own.layers = list(self._own)
+        cross.layers = [CrossLayer(layer, self._groups) for layer in self._prefix.cross]
+        return EncoderDecoderCache(own, cross) if cross.layers else own
 
     def step(self, ids: Tensor) -> Prediction:
         with our_attention(self._net):
-            return self._pass(ids, {"past_key_values": self._shared.past})[0]
+            return self._pass(ids, {"past_key_values": self._past})[0]
 
     def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
-        self._shared.select(rows)
+        index = index.to(self._groups.device)
+        for layer in self._own:
+            layer.select(index, self._spare)
+        if len(self._spare) > 2:  # one for keys and one for values, and some from before they grew
+            self._spare.clear()
+        if same_inputs:
+            return
+        owner = self._groups.owner[rows]
+        present = np.unique(owner)  # inputs without rows are dropped when they are half of all
+        if 2 * len(present) <= self._groups.inputs:
+            self._prefix = self._prefix.take(torch.as_tensor(present, device=self._groups.device))
+            owner = np.searchsorted(present, owner)
+        self._groups = Groups(owner, self._prefix.inputs, self._groups.device)
+        for layer, prefix in zip(self._own, self._prefix.own, strict=True):
+            layer.tag = KeyTag(self._groups, None if layer.tag.prefix is None else prefix, own=True)
+        self._past = self._new_past()
 
 
 @dataclass(frozen=True)
@@ -390,43 +416,6 @@ class SharedPrefix:
                 added = zero.masked_fill(mask == 0, -torch.inf)[:, None, None]  # (inputs, 1, 1, length)
             shared.append([SharedLayer(kv.keys.contiguous(), kv.values.contiguous(), added) for kv in layers])
         return cls(*shared) if own else None
-
-
-class SharedCache:
-    """The keys and values of rows under way; `past` is what the network is given."""
-
-    def __init__(self, prefix: SharedPrefix, owner: Integers) -> None:
-        """Rows that have no tokens of their own yet; `owner` (rows,) are the numbers of their inputs."""
-        self._prefix = prefix
-        self._groups = Groups(owner, prefix.inputs, prefix.own[0].keys.device)
-        self._own = [OwnLayer(layer, self._groups, prefix.copied) for layer in prefix.own]
-        self._spare: Spare = {}
-        self.past = self._past()
-
-    def _past(self) -> DynamicCache | EncoderDecoderCache:
-        own, cross = DynamicCache(), DynamicCache()
-        own.layers = list(self._own)
-        cross.layers = [CrossLayer(layer, self._groups) for layer in self._prefix.cross]
-        return EncoderDecoderCache(own, cross) if cross.layers else own
-
-    def select(self, rows: Integers) -> None:
-        """Reorder, repeat and drop rows."""
-        index = torch.as_tensor(rows, device=self._groups.device)
-        for layer in self._own:
-            layer.select(index, self._spare)
-        if len(self._spare) > 2:  # one for keys and one for values, and some from before they grew
-            self._spare.clear()
-        owner = self._groups.owner[rows]
-        if np.array_equal(owner, self._groups.owner):
-            return
-        present = np.unique(owner)  # inputs without rows are dropped when they are half of all
-        if 2 * len(present) <= self._prefix.inputs:
-            self._prefix = self._prefix.take(torch.as_tensor(present, device=self._groups.device))
-            owner = np.searchsorted(present, owner)
-        self._groups = Groups(owner, self._prefix.inputs, self._groups.device)
-        for layer, prefix in zip(self._own, self._prefix.own, strict=True):
-            layer.tag = KeyTag(self._groups, None if layer.tag.prefix is None else prefix, own=True)
-        self.past = self._past()
 
 
 class OwnLayer(DynamicLayer):  # type: ignore[no-untyped-call]
