@@ -85,22 +85,17 @@ class PairLine(msgspec.Struct):
 
 @dataclass(frozen=True)
 class PairFiles:
-    """The systems (baseline, challenger), their pairs, the folder of their images, and where each image is
-    named first."""
+    """The systems (baseline, challenger), their pairs, where each stands, and the folder of their images."""
 
     systems: tuple[str, str]
     pairs: list[Pair]
+    positions: Sequence[str]
     image_root: Path
-    named_at: dict[str, str]
 
-    @classmethod
-    def of(
-        cls, systems: tuple[str, str], pairs: list[Pair], positions: Sequence[str], image_root: Path
-    ) -> PairFiles:
-        """Check that keys differ and that texts can be shown; each pair comes with its position in a file."""
+    def __post_init__(self) -> None:
+        """Check that keys differ and that texts can be shown."""
         keys: dict[str, str] = {}
-        named_at: dict[str, str] = {}
-        for pair, where in zip(pairs, positions, strict=True):
+        for pair, where in zip(self.pairs, self.positions, strict=True):
             for name in ("first", "second", "source"):
                 length = len(getattr(pair, name) or "")
                 if length > LONGEST:
@@ -109,16 +104,16 @@ class PairFiles:
             if keys.setdefault(pair.key, where) != where:
                 problem = f"{pair.key!r} was used before, at {keys[pair.key]}; ids must differ."
                 raise DataError(problem, field="id", where=where)
-            if pair.image:
-                named_at.setdefault(pair.image, where)
-        return cls(systems, pairs, image_root, named_at)
 
     def load_images(self, study: Study) -> tuple[Study, dict[str, PageImage]]:
         """The study with each image named by its SHA-256; only images that are shown are read."""
         names, images = dict[str, str](), dict[str, PageImage]()
+        named_at: dict[str | None, str] = {}
+        for pair, where in zip(self.pairs, self.positions, strict=True):
+            named_at.setdefault(pair.image, where)
         everything = [*study.pairs, study.practice]
         for path in dict.fromkeys(pair.image for pair in everything if pair.image):
-            names[path], image = load_image(Path(path), self.image_root, self.named_at[path])
+            names[path], image = load_image(Path(path), self.image_root, named_at[path])
             images[names[path]] = image
         *pairs, practice = [
             replace(pair, image=names[pair.image]) if pair.image else pair for pair in everything
@@ -143,7 +138,7 @@ def pairs_of_outputs(
     keys = [str(id) for id in order.ids] if order.ids else [str(n) for n in range(1, len(order.values) + 1)]
     rows = zip(keys, order.values, others, texts, paths, strict=True)
     pairs = [Pair(key, left, right, text, path or None) for key, left, right, text, path in rows]
-    return PairFiles.of((first, second), pairs, order.where, Path(root) if root else base)
+    return PairFiles((first, second), pairs, order.where, Path(root) if root else base)
 
 
 def _image_paths(images: str, order: FileValues[str]) -> tuple[Sequence[str | None], Path]:
@@ -197,7 +192,7 @@ def read_pairs(path: str, *, root: str | None = None) -> PairFiles:
     if systems is None:
         raise DataError("is empty: there are no pairs in it.", where=path)
     folder = Path(root) if root else Path("." if path == "-" else path).parent
-    return PairFiles.of(systems, pairs, positions, folder)
+    return PairFiles(systems, pairs, positions, folder)
 
 
 class StudyOptions(StudyRules, frozen=True, kw_only=True):
@@ -347,22 +342,16 @@ def assign(plan: StudyPlan, pairs: Sequence[Pair], annotators: Sequence[Annotato
         if pair.again is not None:
             for listed in lists:
                 listed += [index] if indices[pair.again] in listed else []
-    return [
-        assignment
-        for number, listed in enumerate(lists)
-        for assignment in _assignments(plan, pairs, number, annotators[number], listed)
-    ]
-
-
-def _assignments(
-    plan: StudyPlan, pairs: Sequence[Pair], number: int, who: Annotator, listed: Sequence[int]
-) -> list[Assignment]:
-    order = _repeats_last(pairs, shuffled(listed, plan.seed, "order", who.name))
-    swapped = SIDES[plan.sides](plan.seed, who.name, [pairs[index].key for index in order])
-    return [
-        Assignment(number, index, position, _handle(who, pairs[index].key), side)
-        for position, (index, side) in enumerate(zip(order, swapped, strict=True))
-    ]
+    assignments = []
+    for number, (who, listed) in enumerate(zip(annotators, lists, strict=True)):
+        order = _repeats_last(pairs, shuffled(listed, plan.seed, "order", who.name))
+        keys = [pairs[index].key for index in order]
+        swapped = SIDES[plan.sides](plan.seed, who.name, keys)
+        for position, (index, key, side) in enumerate(zip(order, keys, swapped, strict=True)):
+            # an id that reveals nothing and cannot be guessed
+            handle = hmac.digest(who.token.encode(), key.encode(), hashlib.sha256)[:16].hex()
+            assignments.append(Assignment(number, index, position, handle, side))
+    return assignments
 
 
 def _repeats_last(pairs: Sequence[Pair], order: Sequence[int]) -> list[int]:
@@ -378,8 +367,3 @@ def _repeats_last(pairs: Sequence[Pair], order: Sequence[int]) -> list[int]:
     for position, index in zip(positions, (*first, *again), strict=True):
         moved[position] = index
     return moved
-
-
-def _handle(annotator: Annotator, key: str) -> str:
-    """An id that reveals nothing and cannot be guessed."""
-    return hmac.digest(annotator.token.encode(), key.encode(), hashlib.sha256)[:16].hex()

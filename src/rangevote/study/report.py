@@ -33,7 +33,7 @@ from rangevote.evaluation.tables import (
 )
 from rangevote.study.analysis import VALUES, Findings, JudgedItem, Person, Split, analyse
 from rangevote.study.plan import COMBINE, StudyPlan
-from rangevote.study.store import Judgement, Snapshot
+from rangevote.study.store import Snapshot
 from rangevote.text import BOM, differences, escape_controls
 
 #: Results with a smaller p-value are called significant.
@@ -339,38 +339,36 @@ def _html_text(text: str) -> str:
 
 def rows(snapshot: Snapshot, *, history: bool = False) -> Iterator[dict[str, Any]]:
     """The judgements that count; with `history` all that were ever made, undone ones too."""
-    current = {row.id for row in snapshot.current()}
+    plan, current = snapshot.study.plan, {row.id for row in snapshot.current()}
     for row in snapshot.rows:
-        if history or row.id in current:
-            yield _judgement_data(snapshot, row) | ({"counts": row.id in current} if history else {})
-
-
-def _judgement_data(snapshot: Snapshot, row: Judgement) -> dict[str, Any]:
-    plan, pair = snapshot.study.plan, snapshot.pair(row)
-    left, right = reversed(plan.systems) if row.swapped else plan.systems
-    return {
-        "number": row.id,
-        "supersedes": row.supersedes,
-        "annotator": plan.annotators[row.annotator],
-        "item": pair.key,
-        "again": pair.again,
-        "check": _winner(plan, pair.expected),
-        "left": left,
-        "right": right,
-        "shown": row.shown,
-        "value": row.resolved,
-        "winner": _winner(plan, row.resolved),
-        "cannot_judge": row.cannot,
-        "comment": row.comment,
-        "outputs": {plan.systems[0]: pair.first, plan.systems[1]: pair.second},
-        "source": pair.source,
-        "image": pair.image,
-        "image_missing": row.image_missing,
-        "opened": row.opened,
-        "received": row.received,
-        "client_time": row.client_time,
-        "duration_ms": row.duration_ms,
-    }
+        if not history and row.id not in current:
+            continue
+        pair = snapshot.pair(row)
+        left, right = reversed(plan.systems) if row.swapped else plan.systems
+        yield {
+            "number": row.id,
+            "supersedes": row.supersedes,
+            "annotator": plan.annotators[row.annotator],
+            "item": pair.key,
+            "again": pair.again,
+            "check": _winner(plan, pair.expected),
+            "left": left,
+            "right": right,
+            "shown": row.shown,
+            "value": row.resolved,
+            "winner": _winner(plan, row.resolved),
+            "cannot_judge": row.cannot,
+            "comment": row.comment,
+            "outputs": {plan.systems[0]: pair.first, plan.systems[1]: pair.second},
+            "source": pair.source,
+            "image": pair.image,
+            "image_missing": row.image_missing,
+            "opened": row.opened,
+            "received": row.received,
+            "client_time": row.client_time,
+            "duration_ms": row.duration_ms,
+            **({"counts": row.id in current} if history else {}),
+        }
 
 
 def _winner(plan: StudyPlan, value: int | None) -> str | None:

@@ -276,20 +276,13 @@ def standing(rows: Iterable[Judgement]) -> list[Judgement]:
     return [row for row in kept if row.id not in gone and row.answer is not None]
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """A transaction that reads, possibly while people are judging."""
+def take_snapshot(path: Path) -> Snapshot:
+    """Read the state of a study, possibly while people are judging."""
     db = connect(path, writing=False)
     with closing(db), _closed_if_it_fails(db, path):
         db.execute("BEGIN")
-        yield db
-
-
-def take_snapshot(path: Path) -> Snapshot:
-    with _reading(path) as db:
         study, digest = read_study(db, path)
-        rows = _judgements(db, "TRUE")
-        finished = _finished(db)
+        rows, finished = _judgements(db, "TRUE"), _finished(db)
     sides = {(one.annotator, one.pair): one.swapped for one in study.assignments}
     for row in rows:
         meaning = None if row.shown is None else resolved(row.shown, row.swapped)
@@ -317,10 +310,10 @@ def _finished(db: sqlite3.Connection) -> frozenset[int]:
 def has_judgements(path: Path) -> bool:
     """Whether a file is a study in which somebody has judged."""
     try:
-        connect(path, writing=False).close()
+        db = connect(path, writing=False)
     except DataError:
         return False
-    with _reading(path) as db:  # a study that is damaged is an error: it may have some
+    with closing(db), _closed_if_it_fails(db, path):  # one that is damaged may have some
         return db.execute("SELECT 1 FROM judgement LIMIT 1").fetchone() is not None
 
 

@@ -20,7 +20,7 @@ from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.summary import Quote, most_likely, probability_shares, why
 from rangevote.errors import RangevoteError
-from rangevote.hypothesis import Array, Ballot, Hypotheses
+from rangevote.hypothesis import Array, Ballot, Hypotheses, Hypothesis
 from rangevote.kernel.plain import UNITS, word_spans
 from rangevote.similarity import get_similarity
 from rangevote.similarity.base import Measure
@@ -342,8 +342,7 @@ class ElectedBallot:
 
 def listed(ballot: Ballot, number: int) -> Listed:
     """A ballot in the list before its election."""
-    first = ballot.candidates[0].content if ballot.candidates else ""
-    title = ballot.source or (first if isinstance(first, str) else " ".join(map(str, first)))
+    title = ballot.source or (readable(ballot.candidates, 0) if ballot.candidates else "")
     return Listed(number, ballot.id, title[:TITLE])
 
 
@@ -461,7 +460,7 @@ def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int])
             score=finite(float(result.scores[index])),
             rank=rank,
             likelihood_rank=likelihood_ranks.get(index),
-            length=_length(candidates, index),
+            length=len(readable(candidates, index).split()),
             supporters=None if supporters is None else supporters[index],
             finished=candidates[index].finished,
             member=candidates[index].member,
@@ -514,15 +513,10 @@ def whole_text(result: Result, role: str, index: int) -> Text:
     return Text(index=index, text=readable(hypotheses, index), units=units.listed(hypotheses, index))
 
 
-def readable(hypotheses: Hypotheses, index: int) -> str:
+def readable(hypotheses: Sequence[Hypothesis], index: int) -> str:
     """The text, or the token ids where there is none."""
-    content = hypotheses.content(index)
+    content = hypotheses[index].content
     return content if isinstance(content, str) else " ".join(map(str, content))
-
-
-def _length(candidates: Hypotheses, index: int) -> int:
-    content = candidates.content(index)
-    return len(content.split()) if isinstance(content, str) else len(content)
 
 
 def score_parts(elected: ElectedBallot, index: int) -> Parts:
