@@ -102,6 +102,8 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
     """
     from rich.console import Console
 
+    from rangevote.election.elect import elect
+
     if export is not None:
         if model is None:
             raise UsageError("--export belongs to --model; rangevote show has figure 1 as a page.")
@@ -109,7 +111,9 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
     console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         console.width = 100
-    _figure_1(console, similarity)
+    result = elect(figure_1(), similarity=similarity)
+    console.print("Captions of one image (figure 1), and how they vote for each other:\n")
+    console.print(result, _why(result), sep="\n")
     if model is not None:
         with without_warnings():  # the tables show who has no share or support
             _answers(console, model, similarity, export)
@@ -120,33 +124,6 @@ def figure_1() -> Ballot:
     captions = [Hypothesis(text, logprob=math.log(p)) for text, p in FIGURE_1.items()]
     source = "a photograph (figure 1 of Borgeaud and Emerson 2020: ten captions found by beam search)"
     return Ballot(captions, id="figure 1", source=source)
-
-
-def _figure_1(console: Console, similarity: str) -> None:
-    from rich.table import Table
-
-    from rangevote.election.elect import elect
-
-    result = elect(figure_1(), similarity=similarity)
-    console.print("Captions of one image (figure 1), and how they vote for each other:\n")
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    table.add_column("caption")
-    table.add_column("P(c)", justify="right")
-    table.add_column("score", justify="right")
-    table.add_column("")
-    likely = most_likely(result.candidates)
-    for index in result.ranking:
-        marks = [mark for mark, at in (("elected", result.leader), ("most likely", likely)) if at == index]
-        caption, style = str(result.candidates.content(index)), "bold" if index == result.leader else None
-        score, mark = f"{result.scores[index]:.4f}", ", ".join(marks)
-        table.add_row(caption, f"{FIGURE_1[caption]:.5f}", score, mark, style=style)
-    console.print(table)
-    console.print("\nElected:", result.winner, style="bold")
-    console.print(
-        "Margin:", "no rival" if result.margin is None else f"{result.margin:.6f} over the runner-up"
-    )
-    console.print(_why(result))
-    console.print(f"Signature: {result.signature}", soft_wrap=True)
 
 
 def _answers(console: Console, model: str, similarity: str, export: str | None) -> None:
@@ -174,7 +151,7 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
     _prompts(console, model, answers)
     result = elect(drawn, similarity=similarity)
     console.print(f"\n{SAMPLES} answers of {model} to an open question vote by their words:\n")
-    console.print(_side_by_side(QUESTION, result, console.is_terminal))
+    console.print(_side_by_side(result, console.is_terminal))
     console.print(_why(result))
     console.print(_firm(result))
     console.print(f"\nThe model took {spent:.0f} s. {LIMITS}")
@@ -225,20 +202,18 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
     console.print(table)
 
 
-def _side_by_side(prompt: str, result: Result, terminal: bool) -> Table:
+def _side_by_side(result: Result, terminal: bool) -> Table:
     from rich.table import Table
 
     likely = most_likely(result.candidates) or 0
-    table = Table(title=prompt, title_justify="left", expand=True, show_lines=True)
+    table = Table(title=QUESTION, title_justify="left", expand=True, show_lines=True)
     for heading in ("most likely", "elected" if likely != result.leader else "elected (the same)"):
         table.add_column(heading, ratio=1)
-    texts = [_answer(result, index) for index in (likely, result.leader)]
-    table.add_row(_marked(texts[0], texts[1], terminal), _marked(texts[1], texts[0], terminal))
-    logprobs = [result.candidates.logprob(index) or 0.0 for index in (likely, result.leader)]
-    scores = [result.scores[index] for index in (likely, result.leader)]
-    table.add_row(
-        *(f"log P {log:.2f}, score {score:.3f}" for log, score in zip(logprobs, scores, strict=True))
-    )
+    pair = (likely, result.leader)
+    first, second = (_answer(result, index) for index in pair)
+    table.add_row(_marked(first, second, terminal), _marked(second, first, terminal))
+    numbers = ((result.candidates.logprob(index) or 0.0, result.scores[index]) for index in pair)
+    table.add_row(*(f"log P {logprob:.2f}, score {score:.3f}" for logprob, score in numbers))
     return table
 
 
