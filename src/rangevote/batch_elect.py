@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -218,13 +219,8 @@ def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator
         ray.init(address=address or "local", **quiet, **({} if address else own))
     except Exception as error:  # one that starts too slowly raises just that
         where = f" at {address}" if address else ""
-        raise SetupError(f"cannot use Ray{where}: {one_line(error)}") from error
+        raise SetupError(f"cannot use Ray{where}: {shorten(str(error), 500)}") from error
     try:
         yield ray
     finally:
         ray.shutdown()
-
-
-def one_line(error: BaseException) -> str:
-    """The message of an error of Ray, which may be very long, in one line."""
-    return " ".join(str(error).split())[:500]

@@ -11,9 +11,10 @@ import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
-from rangevote.batch_elect import Elect, one_line, ray_session
+from rangevote.batch_elect import Elect, ray_session
 from rangevote.cli.output import Interrupted, fingerprint
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError, need
 from rangevote.formats import ReadOptions
@@ -122,7 +123,7 @@ def _elect_all(
         data.write_parquet(output, mode="overwrite" if force else "append")
     except Exception as error:  # Ray raises errors of many kinds
         bad = re.search(rf"{DataError.__module__}.DataError: (.+)", str(error))  # Ray keeps only the text
-        raise DataError(bad[1]) if bad else SetupError(f"Ray: {one_line(error)}") from error
+        raise DataError(bad[1]) if bad else SetupError(f"Ray: {shorten(str(error), 500)}") from error
     finally:
         context.checkpoint_config = None
 
@@ -143,7 +144,7 @@ def _located(path: str) -> tuple[Any, str]:
     try:
         system, name = need("pyarrow.fs", "ray", "--engine ray").FileSystem.from_uri(path)
     except (ValueError, OSError) as error:
-        raise SetupError(f"cannot use {path}: {one_line(error)}") from None
+        raise SetupError(f"cannot use {path}: {shorten(str(error), 500)}") from None
     return system, name
 
 
