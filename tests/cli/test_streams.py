@@ -17,16 +17,20 @@ from tests.study.samples import study_file
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="devices, pipes and links as on Unix")
 
 
-@pytest.fixture
-def null(tmp_path: Path) -> Path:
-    """A device like /dev/null, which a fault may replace without harm."""
-    path = tmp_path / "null"
+def device(path: Path, kind: int, *numbers: int) -> Path:
+    """A device like those in /dev, which a fault may replace without harm."""
     try:
-        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
-        path.write_bytes(b"")
+        os.mknod(path, kind | 0o666, os.makedev(*numbers))
+        if kind == stat.S_IFCHR:
+            path.open("wb").close()
     except OSError:
         pytest.skip("may not make a device here")
     return path
+
+
+@pytest.fixture
+def null(tmp_path: Path) -> Path:
+    return device(tmp_path / "null", stat.S_IFCHR, 1, 3)
 
 
 @pytest.fixture
@@ -177,22 +181,14 @@ def test_what_was_written_through_cannot_be_resumed_or_be_a_table(run, three, nu
 
 
 def test_a_full_device_is_named(run, three, tmp_path):
-    full = tmp_path / "full"
-    try:
-        os.mknod(full, stat.S_IFCHR | 0o666, os.makedev(1, 7))
-    except OSError:
-        pytest.skip("may not make a device here")
+    full = device(tmp_path / "full", stat.S_IFCHR, 1, 7)
     done = run("vote", three, "-o", full)
     assert (done.code, done.err) == (5, f"rangevote: cannot write {full}: the disk is full.\n")
     assert run("vote", three, "-o", "/dev/fd/987").err.endswith("/dev/fd/987: bad file descriptor.\n")
 
 
 def test_a_disk_is_written_only_by_force(run, three, tmp_path):
-    disk = tmp_path / "disk"
-    try:
-        os.mknod(disk, stat.S_IFBLK | 0o666, os.makedev(0, 0))  # of no driver
-    except OSError:
-        pytest.skip("may not make a device here")
+    disk = device(tmp_path / "disk", stat.S_IFBLK, 0, 0)  # of no driver
     done = run("vote", three, "-o", disk)
     assert (done.code, "is a disk device. Use --force" in done.err) == (5, True)
     done = run("vote", three, "-o", disk, "--force")

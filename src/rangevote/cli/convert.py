@@ -39,19 +39,19 @@ def convert(
     check_input(source)
     notes = Notes(quiet=quiet)
     write = writer(to or format_by_name(output, "jsonl", "parquet", "csv", "tsv", option="--to"))
-    with open_output(output, source, {}, force=force) as sink, read(source, reading) as entries:
-        bar = Bar(entries, "converting", quiet=quiet)
+    with (
+        open_output(output, source, {}, force=force) as sink,
+        read(source, reading) as entries,
+        Bar(entries, "converting", quiet=quiet) as bar,
+    ):
         try:
-            for entry in entries:
+            for entry in bar.track(entries):
                 sink.write(_written(entry, write))
-                bar.advance()
             sink.write(ending(write))
             sink.finish()
         except BaseException:
             sink.discard()
             raise
-        finally:
-            bar.close()
     if not bar.items:
         notes.tell("there are no ballots in the input.")
 

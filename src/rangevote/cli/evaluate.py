@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +33,7 @@ from rangevote.text import is_stream
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
-    from rangevote.formats import Entry, ReadOptions
+    from rangevote.formats import ReadOptions
 
 FORMATS = click.Choice(["text", "markdown", "latex", "json"])
 QUIET = option("-q --quiet", "No notes, warnings or progress bar.")
@@ -237,16 +237,9 @@ def _of_samples(
         raise UsageError(f"--confidence is {sure}; it must lie between 0 and 1, for example 0.95.")
     carry = () if gold is None or gold == "references" else (gold,)
     with read(path, dataclasses.replace(reading, carry=carry)) as entries:
-        bar = Bar(entries, "counting", quiet=quiet)
-
-        def counted() -> Iterator[Entry]:
-            for entry in entries:
-                yield entry
-                bar.advance()
-
+        counted = Bar(entries, "counting", quiet=quiet).track(entries)
         resampling = {"resamples": evaluation.resamples, "seed": evaluation.seed}
-        found = evaluate_samples(counted(), grades, gold=gold, confidence=sure, **resampling)
-        bar.close()
+        found = evaluate_samples(counted, grades, gold=gold, confidence=sure, **resampling)
     if plot is not None:
         found.plot(plot)
     if writing.format == "json":

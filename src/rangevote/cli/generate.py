@@ -389,22 +389,20 @@ def answers(
     elector: Elector, entries: Iterable[tuple[int, Entry]]
 ) -> Generator[Iterable[Answer], None, None]:
     """The election of each numbered input, or its error, in order and in lists that become known together."""
-    waiting: deque[Entry] = deque()  # read, but not yet answered
-    with closing(elector(_requests(entries, waiting))) as batches:
-        for batch in batches:
-            yield _matched(batch, waiting)
-    yield _matched((), waiting)
-
-
-def _requests(entries: Iterable[tuple[int, Entry]], waiting: deque[Entry]) -> Iterator[Request]:
-    """The requests of valid inputs; bad inputs only keep their place in `waiting`."""
     from rangevote.formats.prompts import ModelInput
     from rangevote.generation.generate import Request
 
-    for number, entry in entries:
-        waiting.append(entry)
-        if isinstance(entry, ModelInput):
-            yield Request(number, entry.content, entry.get())
+    waiting: deque[Entry] = deque()  # read, but not yet answered
+
+    def requests() -> Iterator[Request]:
+        for number, entry in entries:
+            waiting.append(entry)
+            if isinstance(entry, ModelInput):  # a bad input only keeps its place
+                yield Request(number, entry.content, entry.get())
+
+    with closing(elector(requests())) as batches:
+        for batch in chain(batches, [()]):
+            yield _matched(batch, waiting)
 
 
 def _matched(batch: Iterable[Elected | DataError], waiting: deque[Entry]) -> Iterator[Answer]:

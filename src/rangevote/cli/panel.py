@@ -15,7 +15,7 @@ from rangevote.cli.members import panel_files
 from rangevote.cli.options import HelpCommand, election_options, epilog, option, reading_options
 from rangevote.cli.output import write_output
 from rangevote.cli.progress import Bar, Notes, check_inputs
-from rangevote.errors import UsageError
+from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
@@ -60,8 +60,6 @@ def report(
 
     ending = Path(writing.output or "").suffix.lower().removeprefix(".")
     if ending in PICTURES:
-        from rangevote.errors import need
-
         need("matplotlib", "evaluate", "drawing")  # before the work, not after
     if not ballots:
         raise UsageError("name the file of the panel, or one file for each member.")

@@ -205,15 +205,11 @@ def _members(given: tuple[str, ...]) -> dict[str, str]:
     members: dict[str, str] = {}
     for one in given:
         name, equals, url = one.partition("=")
-        if not equals or "/" in name:  # an address
-            name, url = "", one
-        if name in members:
-            which = f"the name {name!r} twice" if name else "several servers without a name"
-            raise UsageError(f"--upstream gives {which}; write each as NAME=URL, with different names.")
-        members[name] = url
-    if "" in members and len(members) > 1:
+        members |= {name: url} if equals and "/" not in name else {"": one}
+    if len(given) > 1 and ("" in members or len(members) < len(given)):
         raise UsageError(
-            "several --upstream are a panel; write each as NAME=URL, for example small=http://host/v1."
+            "several --upstream are a panel; write each as NAME=URL, with different names, for example "
+            "small=http://host/v1."
         )
     return members
 
