@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rangevote as rv
-from tests.engines.openai.upstream import LOGPROBS, Asked, Behaviour, Upstream, text_of
+from tests.engines.openai.upstream import LOGPROBS, Asked, Upstream, text_of, well
 
 PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 
@@ -17,7 +17,7 @@ PATHS = {"chat": "/v1/chat/completions", "completions": "/v1/completions"}
 def body(kind: str, seed: int) -> Any:
     """What a server answers to a request for five choices with log-probabilities."""
     asked = Asked(PATHS[kind], {}, {"model": "tiny", "n": 5, "seed": seed, "logprobs": 1}, 0.0)
-    return Behaviour().well(asked).body
+    return well(asked).body
 
 
 def line(id: str, body: Any) -> str:

@@ -16,12 +16,12 @@ from tests.cli.test_generate import lines
 from tests.engines.openai.upstream import (
     SENTENCES,
     Asked,
-    Behaviour,
     Reply,
     Upstream,
     completion,
     refusal,
     text_of,
+    well,
 )
 from tests.waiting import until
 
@@ -65,7 +65,7 @@ def failing(prompt: str, reply: Reply):
     """A server that fails at one prompt."""
 
     def answer(asked: Asked) -> Reply:
-        return reply if prompt_of(asked) == prompt else Behaviour().well(asked)
+        return reply if prompt_of(asked) == prompt else well(asked)
 
     return answer
 

@@ -19,7 +19,7 @@ from rangevote.service.metrics import Metrics
 from rangevote.service.middleware import JsonLines, Keys, logger
 from rangevote.service.upstream import Upstream
 from rangevote.web.serving import address, bound, server
-from tests.engines.openai.upstream import Asked, choice, completion
+from tests.engines.openai.upstream import Asked, message, saying
 from tests.engines.openai.upstream import Reply as UpstreamReply
 
 #: Quick where a test waits for the service to give up.
@@ -162,21 +162,9 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
 
 def ending(*reasons: str) -> Callable[[Asked], UpstreamReply]:
     """An upstream whose samples end for these reasons."""
-
-    def answer(asked: Asked) -> UpstreamReply:
-        return completion(asked, [{**choice(asked, i), "finish_reason": reasons[i]} for i in range(asked.n)])
-
-    return answer
+    return saying(*({"finish_reason": reason} for reason in reasons))
 
 
-def texts(*given: str) -> Callable[[Asked], UpstreamReply]:
+def texts(*given: str, reason: str = "stop") -> Callable[[Asked], UpstreamReply]:
     """An upstream whose samples are these texts, over and over."""
-
-    def answer(asked: Asked) -> UpstreamReply:
-        first = int(asked.body.get("seed", 0))
-        choices = [choice(asked, i) for i in range(asked.n)]
-        for i, one in enumerate(choices):
-            one["message"]["content"] = given[(first + i) % len(given)]
-        return completion(asked, choices)
-
-    return answer
+    return saying(*(message(text, reason) for text in given))

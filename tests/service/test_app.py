@@ -15,7 +15,7 @@ import pytest
 
 from rangevote.service.upstream import Upstream as ServiceUpstream
 from rangevote.service.upstream import count_votes
-from tests.engines.openai.upstream import SENTENCES, Asked, Reply, Upstream, choice, completion
+from tests.engines.openai.upstream import SENTENCES, Asked, Reply, Upstream, well
 from tests.service.running import HEAD, MESSAGES, Running, error_of, texts
 from tests.waiting import until
 
@@ -156,7 +156,7 @@ class Gate:
 
     def __call__(self, asked: Asked) -> Reply:
         assert self.opened.wait(120)
-        return completion(asked, [choice(asked, i) for i in range(asked.n)])
+        return well(asked)
 
 
 async def post(port: int, content: bytes, refused: Counter[str]) -> tuple[int, bytes]:

@@ -7,7 +7,7 @@ import json
 import openai
 import pytest
 
-from tests.engines.openai.upstream import Asked, Reply, choice, completion
+from tests.engines.openai.upstream import message, saying
 from tests.service.running import MESSAGES, Running, error_of, texts
 
 TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"type": "object"}}}]
@@ -22,20 +22,14 @@ def service(upstream):
 def calling(*calls: tuple[str, str] | str):
     """An upstream whose samples are these calls of tools, or texts."""
 
-    def answer(asked: Asked) -> Reply:
-        choices = [choice(asked, i) for i in range(asked.n)]
-        for i, one in enumerate(choices):
-            given = calls[i % len(calls)]
-            if isinstance(given, str):
-                one["message"]["content"] = given
-                continue
-            function = {"name": given[0], "arguments": given[1]}
-            tool_calls = [{"id": f"call_{i}", "type": "function", "function": function}]
-            one["message"] = {"role": "assistant", "content": None, "tool_calls": tool_calls}
-            one["finish_reason"] = "tool_calls"
-        return completion(asked, choices)
+    def sample(i: int, given: tuple[str, str] | str) -> dict[str, object]:
+        if isinstance(given, str):
+            return message(given)
+        function = {"name": given[0], "arguments": given[1]}
+        call = {"id": f"call_{i}", "type": "function", "function": function}
+        return message(reason="tool_calls", tool_calls=[call])
 
-    return answer
+    return saying(*(sample(i, given) for i, given in enumerate(calls)))
 
 
 CALLS = (

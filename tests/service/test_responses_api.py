@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rangevote import elect
-from tests.engines.openai.upstream import SENTENCES, completion
+from tests.engines.openai.upstream import SENTENCES
 from tests.service.running import Running, error_of, texts
 from tests.service.test_drop_in import CALLS, calling
 
@@ -109,10 +109,7 @@ def test_json_is_asked_for_as_in_a_chat_and_an_answer_that_is_cut_off_is_incompl
         "type": "json_schema",
         "json_schema": {"name": "x", "schema": {"type": "object"}, "strict": True},
     }
-    upstream.answer = lambda asked: completion(
-        asked,
-        [{"index": i, "message": {"content": "a b"}, "finish_reason": "length"} for i in range(asked.n)],
-    )
+    upstream.answer = texts("a b", reason="length")
     cut = service.client().responses.create(model="tiny", input="q")
     assert (cut.status, cut.incomplete_details.reason) == ("incomplete", "max_output_tokens")
 

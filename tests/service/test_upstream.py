@@ -11,7 +11,7 @@ import pytest
 
 from rangevote import Hypothesis, elect
 from rangevote.service.upstream import Upstream as ServiceUpstream
-from tests.engines.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, choice, completion
+from tests.engines.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, message, saying, well
 from tests.service.running import MESSAGES, Running, ending, error_of, texts
 
 ADAPTIVE = {"samples": 64, "adaptive": 0.99}
@@ -140,16 +140,7 @@ def test_a_choice_without_text_neither_stands_nor_votes_and_is_counted(service, 
 REFUSALS = ("I cannot help with that.", "I cannot help with this.", "No.")
 
 
-def refusing(asked: Asked) -> Reply:
-    """As a model that declines in every sample."""
-    message = {"role": "assistant", "content": None}
-    return completion(
-        asked,
-        [
-            {"index": i, "message": {**message, "refusal": REFUSALS[i % 3]}, "finish_reason": "stop"}
-            for i in range(asked.n)
-        ],
-    )
+refusing = saying(*(message(refusal=words) for words in REFUSALS))
 
 
 @pytest.mark.parametrize("options", [{}, {"min_votes": 6}, ADAPTIVE])
@@ -171,23 +162,15 @@ def test_where_all_samples_refuse_the_answer_is_a_refusal(service, upstream, opt
 def test_where_all_samples_are_filtered_the_answer_is_what_was_left_and_says_so(
     service, upstream, text, expected
 ):
-    message = {"role": "assistant", "content": text}
-    upstream.answer = lambda asked: completion(
-        asked,
-        [{"index": i, "message": message, "finish_reason": "content_filter"} for i in range(asked.n)],
-    )
+    upstream.answer = texts(text, reason="content_filter")
     answer = service.client().chat.completions.create(model="tiny", messages=MESSAGES)
-    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == (
-        expected,
-        "content_filter",
-    )
+    found = answer.choices[0]
+    assert (found.message.content, found.finish_reason) == (expected, "content_filter")
     assert answer.rangevote["samples"]["filtered"] == 6
 
 
 def test_one_answer_outweighs_all_refusals(service, upstream):
-    upstream.answer = lambda asked: completion(
-        asked, [*refusing(asked).body["choices"][: asked.n - 1], choice(asked, asked.n - 1)]
-    )
+    upstream.answer = saying(*5 * [message(refusal="No.")], {})
     answer = service.ask().json()
     assert (answer["choices"][0]["message"]["refusal"], answer["rangevote"]["votes"]) == (None, 1)
 
@@ -223,11 +206,7 @@ def test_empty_texts_alone_elect_nobody_and_one_of_too_many_tokens_does_not_stan
 
 
 def test_min_votes_are_needed_and_one_sample_is_an_answer(service, upstream):
-    upstream.answer = lambda asked: completion(
-        asked,
-        [{"index": i, "message": {"content": None}, "finish_reason": "stop"} for i in range(asked.n - 1)]
-        + [choice(asked, asked.n - 1)],
-    )
+    upstream.answer = saying(*5 * [message()], {})
     one, refused = service.ask(), service.ask(rangevote={"min_votes": 2})
     assert (one.status_code, one.json()["rangevote"]["votes"]) == (200, 1)
     assert (refused.status_code, error_of(refused)["code"]) == (502, "insufficient_votes")
@@ -280,17 +259,11 @@ BEAMS = {"the train": -0.5, "the train leaves at ten": -1.5, "a train leaves at 
 def searching(asked: Asked) -> Reply:
     """As vLLM answers: beams where they are asked for, with the log-probabilities of their tokens."""
     if not asked.body.get("use_beam_search"):
-        return completion(asked, [choice(asked, i) for i in range(asked.n)])
-    listed = [
-        {
-            "index": i,
-            "message": {"role": "assistant", "content": text},
-            "finish_reason": "stop",
-            "logprobs": {"content": [{"logprob": -0.25}, {"logprob": total + 0.25}]},
-        }
-        for i, (text, total) in enumerate(BEAMS.items())
-    ]
-    return completion(asked, listed[: asked.n])
+        return well(asked)
+    parts = ([{"logprob": -0.25}, {"logprob": total + 0.25}] for total in BEAMS.values())
+    return saying(
+        *({**message(text), "logprobs": {"content": c}} for text, c in zip(BEAMS, parts, strict=True))
+    )(asked)
 
 
 def test_beams_stand_and_samples_or_the_beams_vote(service, upstream):
@@ -315,7 +288,7 @@ def test_beams_stand_and_samples_or_the_beams_vote(service, upstream):
 
 
 def test_servers_that_ignore_beam_search_are_found_out_and_other_searches_refused(service, upstream):
-    upstream.answer = lambda asked: completion(asked, [{**choice(asked, 0), "logprobs": None}])
+    upstream.answer = saying({"logprobs": None})
     refused = service.ask(rangevote={"candidates": "beam:3"})
     assert (refused.status_code, error_of(refused)["code"]) == (502, "upstream_beams")
     upstream.asked.clear()

@@ -4,14 +4,16 @@
         ... Client(upstream.url) ...
         assert [asked.body.get("n") for asked in upstream.asked] == [5, None, None, None, None]
 
-`mode` is the name of a behaviour (a key of `REFUSALS` or a method of `Behaviour`) and may be changed while it
-runs; a list of names is for one request each, the last for all further ones. Of a request with seed s, choice
-i says `text_of(s + i)`, so that equal seeds give equal texts.
+`mode` is a key of `MODES`, "stalls" or "hangs_up", and may be changed while it runs; a list of names is for
+one request each, the last for all further ones. Of a request with seed s, choice i says `text_of(s + i)`, so
+that equal seeds give equal texts.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
+import math
 import select
 import sys
 import threading
@@ -87,16 +89,44 @@ def choice(asked: Asked, index: int) -> dict[str, Any]:
 def completion(asked: Asked, choices: Sequence[Mapping[str, Any]]) -> Reply:
     """A response with these choices; a token of the prompt and of each choice costs 1."""
     usage = {"prompt_tokens": 7, "completion_tokens": 3 * len(choices), "total_tokens": 7 + 3 * len(choices)}
-    return Reply(
-        {
-            "id": "cmpl-1",
-            "object": "chat.completion" if asked.chat else "text_completion",
-            "created": 1,
-            "model": asked.body.get("model"),
-            "choices": list(choices),
-            "usage": usage,
-        }
-    )
+    kind = "chat.completion" if asked.chat else "text_completion"
+    head = {"id": "cmpl-1", "object": kind, "created": 1, "model": asked.body.get("model")}
+    return Reply({**head, "choices": list(choices), "usage": usage})
+
+
+def well(asked: Asked, n: int | None = None) -> Reply:
+    return completion(asked, [choice(asked, i) for i in range(asked.n if n is None else n)])
+
+
+def saying(*fields: Mapping[str, Any]) -> Callable[[Asked], Reply]:
+    """A server whose samples have these fields, over and over, counted from the seed."""
+
+    def answer(asked: Asked) -> Reply:
+        first = int(asked.body.get("seed", 0))
+        given = (fields[(first + i) % len(fields)] for i in range(asked.n))
+        return completion(asked, [{**choice(asked, i), **one} for i, one in enumerate(given)])
+
+    return answer
+
+
+def message(content: str | None = None, reason: str = "stop", **fields: Any) -> dict[str, Any]:
+    """The fields of a sample with this message."""
+    return {"message": {"role": "assistant", "content": content, **fields}, "finish_reason": reason}
+
+
+def first_choice(asked: Asked, fields: Mapping[str, Any]) -> Reply:
+    """The first choice has these fields, the others are as they should be."""
+    return completion(asked, [{**choice(asked, i), **(fields if i == 0 else {})} for i in range(asked.n)])
+
+
+def reasoned(asked: Asked, fields: Callable[[str, str], dict[str, Any]]) -> Reply:
+    """What is answered every third time has most votes; what is thought is always another text."""
+    choices = []
+    for i in range(asked.n):
+        number = int(asked.body.get("seed", 0)) + i
+        said = fields(("42", "41", "42")[number % 3], f"I said {number} to {asked.path} as {number}")
+        choices.append({**choice(asked, i), **(message(**said) if asked.chat else {"text": said["content"]})})
+    return completion(asked, choices)
 
 
 def refusal(status: int, message: str, **headers: str) -> Reply:
@@ -105,147 +135,68 @@ def refusal(status: int, message: str, **headers: str) -> Reply:
     return Reply({"error": error}, status, {"content-type": "application/json", **headers})
 
 
+def half(asked: Asked, **options: Any) -> Reply:
+    content = well(asked).content
+    return Reply(content[: len(content) // 2], **options)
+
+
 #: Where a bad server sends its clients; on loopback too, where nobody answers: should a redirect ever be
 #: followed, no test leaves this machine.
 ELSEWHERE = "http://127.0.0.1:9/latest/meta-data/"
+HUGE = b'{"choices": [], "x": "' + b"x" * 10_000_000 + b'"}'
+GZIP = {"content-type": "application/json", "content-encoding": "gzip"}
+NAN = {"logprobs": {"content": [{"token": "t", "logprob": value} for value in (-0.25, math.nan, -1.25)]}}
 
-
-#: Behaviours that are the same error whatever is asked.
-REFUSALS = {
-    "busy": refusal(429, "slow down", **{"retry-after": "1"}),
-    "busy_for_long": refusal(429, "slow down", **{"retry-after": "3600"}),
-    "broken": refusal(500, "Traceback (most recent call last): /srv/model.py"),
-    "overloaded": refusal(503, "overloaded"),
-    "refuses": refusal(400, "this prompt is too long"),
+#: How a server may answer.
+MODES: dict[str, Callable[[Asked], Reply]] = {
+    "well": well,
+    "ignores_n": lambda asked: well(asked, 1),
+    "refuses_n": lambda asked: (
+        refusal(400, "Invalid n value (currently only n = 1 is supported)") if asked.n > 1 else well(asked)
+    ),
+    "one_fewer": lambda asked: well(asked, max(1, asked.n - 1)),
+    "at_most_two": lambda asked: well(asked, min(2, asked.n)),
+    "refuses_more_than_four": lambda asked: (
+        refusal(400, "n must be at most 4") if asked.n > 4 else well(asked)
+    ),
+    "greedy_once": lambda asked: (
+        refusal(400, "n must be 1 when using greedy sampling")
+        if asked.n > 1 and asked.body.get("temperature", 1) < 1e-5
+        else well(asked)
+    ),
+    "busy": lambda asked: refusal(429, "slow down", **{"retry-after": "1"}),
+    "busy_for_long": lambda asked: refusal(429, "slow down", **{"retry-after": "3600"}),
+    "broken": lambda asked: refusal(500, "Traceback (most recent call last): /srv/model.py"),
+    "overloaded": lambda asked: refusal(503, "overloaded"),
+    "refuses": lambda asked: refusal(400, "this prompt is too long"),
+    "denied": lambda asked: refusal(401, f"Incorrect API key provided: {asked.headers.get('authorization')}"),
+    "half_json": half,
+    "cut_off": lambda asked: half(asked, cut=len(well(asked).content) // 2),
+    "huge": lambda asked: Reply(HUGE),
+    "huge_without_length": lambda asked: Reply(HUGE, lengthless=True),
+    "compressed": lambda asked: Reply(gzip.compress(well(asked).content), headers=GZIP),
+    "redirects": lambda asked: Reply(b"", 302, {"location": ELSEWHERE}),
+    "html": lambda asked: Reply(b"<!doctype html><title>Sign in</title>", 200, {"content-type": "text/html"}),
+    "plain_text": lambda asked: Reply(well(asked).content, headers={"content-type": "text/plain"}),
+    "no_object": lambda asked: Reply([1, 2]),
+    "no_choices": lambda asked: well(asked, 0),
+    "other_shape": lambda asked: Reply({"output": [{"content": "hello"}]}),
+    "error_with_200": lambda asked: Reply({"error": {"message": "provider is down", "code": 502}}),
+    "nan_logprob": lambda asked: first_choice(asked, NAN),
+    "null_content": lambda asked: first_choice(asked, message(reason="length")),
+    "declines": lambda asked: first_choice(asked, message(refusal="I cannot help with that.")),
+    "greedy": lambda asked: completion(asked, [{**choice(asked, 0), "index": i} for i in range(asked.n)]),
+    "reasons_apart": lambda asked: reasoned(asked, lambda a, why: {"content": a, "reasoning_content": why}),
+    "reasons_by_the_other_name": lambda asked: reasoned(
+        asked, lambda text, why: {"content": text, "reasoning": why}
+    ),
+    "reasons_inline": lambda asked: reasoned(
+        asked, lambda text, why: {"content": f"<think>\n{why}\n</think>\n\n{text}"}
+    ),
+    "reasons_after_the_prompt": lambda asked: reasoned(  # whose end was the first tag
+        asked, lambda text, why: {"content": f"{why}\n</think>\n\n{text}"}
+    ),
 }
-
-
-class Behaviour:
-    """How else a server may answer; `stalls` is told by the handler, not by a reply."""
-
-    def well(self, asked: Asked) -> Reply:
-        return completion(asked, [choice(asked, i) for i in range(asked.n)])
-
-    def ignores_n(self, asked: Asked) -> Reply:
-        return completion(asked, [choice(asked, 0)])
-
-    def refuses_n(self, asked: Asked) -> Reply:
-        if asked.n > 1:
-            return refusal(400, "Invalid n value (currently only n = 1 is supported)")
-        return self.ignores_n(asked)
-
-    def one_fewer(self, asked: Asked) -> Reply:
-        return completion(asked, [choice(asked, i) for i in range(max(1, asked.n - 1))])
-
-    def at_most_two(self, asked: Asked) -> Reply:
-        return completion(asked, [choice(asked, i) for i in range(min(2, asked.n))])
-
-    def refuses_more_than_four(self, asked: Asked) -> Reply:
-        if asked.n > 4:
-            return refusal(400, "n must be at most 4")
-        return self.well(asked)
-
-    def greedy_once(self, asked: Asked) -> Reply:
-        if asked.n > 1 and asked.body.get("temperature", 1) < 1e-5:
-            return refusal(400, "n must be 1 when using greedy sampling")
-        return self.well(asked)
-
-    def denied(self, asked: Asked) -> Reply:
-        return refusal(401, f"Incorrect API key provided: {asked.headers.get('authorization')}")
-
-    def half_json(self, asked: Asked) -> Reply:
-        content = self.well(asked).content
-        return Reply(content[: len(content) // 2])
-
-    def cut_off(self, asked: Asked) -> Reply:
-        content = self.well(asked).content
-        return Reply(content[: len(content) // 2], cut=len(content) // 2)
-
-    def huge(self, asked: Asked) -> Reply:
-        return Reply(b'{"choices": [], "x": "' + b"x" * 10_000_000 + b'"}')
-
-    def huge_without_length(self, asked: Asked) -> Reply:
-        return Reply(self.huge(asked).content, lengthless=True)
-
-    def compressed(self, asked: Asked) -> Reply:
-        import gzip
-
-        headers = {"content-type": "application/json", "content-encoding": "gzip"}
-        return Reply(gzip.compress(self.well(asked).content), headers=headers)
-
-    def redirects(self, asked: Asked) -> Reply:
-        return Reply(b"", 302, {"location": ELSEWHERE})
-
-    def html(self, asked: Asked) -> Reply:
-        return Reply(b"<!doctype html><title>Sign in</title>", headers={"content-type": "text/html"})
-
-    def plain_text(self, asked: Asked) -> Reply:
-        return Reply(self.well(asked).content, headers={"content-type": "text/plain"})
-
-    def no_object(self, asked: Asked) -> Reply:
-        return Reply([1, 2])
-
-    def no_choices(self, asked: Asked) -> Reply:
-        return completion(asked, [])
-
-    def other_shape(self, asked: Asked) -> Reply:
-        return Reply({"output": [{"content": "hello"}]})
-
-    def error_with_200(self, asked: Asked) -> Reply:
-        return Reply({"error": {"message": "provider is down", "code": 502}})
-
-    def nan_logprob(self, asked: Asked) -> Reply:
-        return self._with_logprob(asked, float("nan"))
-
-    def unlikely(self, asked: Asked) -> Reply:
-        return self._with_logprob(asked, -9999.0)
-
-    def greedy(self, asked: Asked) -> Reply:
-        return completion(asked, [{**choice(asked, 0), "index": i} for i in range(asked.n)])
-
-    def null_content(self, asked: Asked) -> Reply:
-        return self._with_message(asked, {"content": None}, "length")
-
-    def declines(self, asked: Asked) -> Reply:
-        return self._with_message(asked, {"content": None, "refusal": "I cannot help with that."}, "stop")
-
-    def reasons_apart(self, asked: Asked) -> Reply:
-        return self._reasoned(asked, lambda text, why: {"content": text, "reasoning_content": why})
-
-    def reasons_by_the_other_name(self, asked: Asked) -> Reply:
-        return self._reasoned(asked, lambda text, why: {"content": text, "reasoning": why})
-
-    def reasons_inline(self, asked: Asked) -> Reply:
-        return self._reasoned(asked, lambda text, why: {"content": f"<think>\n{why}\n</think>\n\n{text}"})
-
-    def reasons_after_the_prompt(self, asked: Asked) -> Reply:
-        """The first tag was the end of the prompt."""
-        return self._reasoned(asked, lambda text, why: {"content": f"{why}\n</think>\n\n{text}"})
-
-    def _reasoned(self, asked: Asked, message: Callable[[str, str], dict[str, Any]]) -> Reply:
-        """What is answered every third time has most votes; what is thought is always another text."""
-        choices = []
-        for i in range(asked.n):
-            number = int(asked.body.get("seed", 0)) + i
-            text, why = ("42", "41", "42")[number % 3], f"I said {number} to {asked.path} as {number}"
-            answer = message(text, why)
-            said = {"message": {"role": "assistant", **answer}} if asked.chat else {"text": answer["content"]}
-            choices.append({**choice(asked, i), **said, "index": i})
-        return completion(asked, choices)
-
-    def _with_message(self, asked: Asked, message: Mapping[str, Any], reason: str) -> Reply:
-        """The first choice says this, the others are as they should be."""
-        first = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": reason}
-        return completion(asked, [first, *(choice(asked, i) for i in range(1, asked.n))])
-
-    def _with_logprob(self, asked: Asked, value: float) -> Reply:
-        """One token of the first choice has this log-probability."""
-        choices = [choice(asked, i) for i in range(asked.n)]
-        if asked.chat:
-            choices[0]["logprobs"]["content"][1]["logprob"] = value
-        else:
-            choices[0]["logprobs"]["token_logprobs"][1] = value
-        return completion(asked, choices)
 
 
 class Upstream:
@@ -337,10 +288,8 @@ def _handler(upstream: Upstream) -> type[BaseHTTPRequestHandler]:
                     self.stall()
                 elif mode == "hangs_up":
                     self.close_connection = True
-                elif upstream.answer is not None:
-                    self.reply(upstream.answer(asked))
                 else:
-                    self.reply(REFUSALS.get(mode) or getattr(Behaviour(), mode)(asked))
+                    self.reply((upstream.answer or MODES[mode])(asked))
             finally:
                 upstream.done()
 
