@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
-pytest.importorskip("safetensors", reason="needs safetensors: pip install 'rangevote[models]'")
-
 import torch
 from experiments.checkpoint import load_checkpoint, read_card, save_checkpoint
 from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions

@@ -7,9 +7,6 @@ import re
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch")
-
 from experiments.panel_tables import BEST, ELECTED, MEAN, section
 from experiments.settings import HERE, Folders
 

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 
 import pytest
-
-pytest.importorskip("torch")
-
 from experiments.findings import PANEL
 from experiments.sampled import setting_name, take_chosen, vote_sampled
 from experiments.translator import translate_options

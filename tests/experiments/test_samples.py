@@ -6,9 +6,6 @@ import gzip
 import json
 
 import pytest
-
-pytest.importorskip("torch")
-
 from experiments.samples import CHEAP, LARGE, Answers
 
 from experiments import samples
@@ -82,7 +79,6 @@ def test_the_given_files_are_read_with_missing_answers_as_none(tmp_path):
 
 
 def test_what_is_measured_becomes_a_chapter_and_a_picture(tmp_path):
-    pytest.importorskip("matplotlib")
     davinci = CHEAP["4 prompts of text-davinci-003"]
     questions = [answers("1112"), answers("1111"), answers("2211"), answers("1111")]
     questions = [one._replace(given=one.given | dict.fromkeys(davinci, "1")) for one in questions]

@@ -6,9 +6,6 @@ import math
 
 import numpy as np
 import pytest
-
-pytest.importorskip("torch", reason="needs torch: pip install 'rangevote[models]'")
-
 import torch
 from experiments.data import StoredFeatures
 from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions

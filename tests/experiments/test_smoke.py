@@ -6,10 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-
-pytest.importorskip("torch")
-pytest.importorskip("tokenizers")
-
 from experiments.command import collect, main, run_experiment, settings_of
 from experiments.page import PAGE, TABLE_PAGE, rendered
 from experiments.plan import Plan

@@ -23,7 +23,6 @@ TEXTS = ["ein Hund läuft", "zwei Hunde laufen über die Straße", "a dog runs",
 
 @pytest.fixture(scope="module")
 def bpe():
-    pytest.importorskip("tokenizers", reason="needs tokenizers: pip install 'rangevote[models]'")
     return Bpe.train(TEXTS * 3, 310)
 
 
