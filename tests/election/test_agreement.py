@@ -169,12 +169,6 @@ def votes_by(ballot, shares) -> Counter:
     return votes
 
 
-@given(panels)
-def test_shares_sum_to_1(ballots):
-    once = found(ballots)
-    assert once is None or math.fsum(once.shares.values()) == pytest.approx(1)
-
-
 def test_near_copies_of_a_bad_member_are_one_voice():
     ballots = crowd(1, [0.8, 0.75, 0.7, 0.7, 0.3])
     random = np.random.default_rng(2)

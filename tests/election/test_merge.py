@@ -76,31 +76,47 @@ def test_values_are_equal_after_normalising_and_types_are_never_mixed(values, ex
         assert type(found["f"]) is type(expected)
 
 
-def test_absence_is_a_vote():
-    rare = merge({"a": 1, "fax": 5}, {"a": 1}, {"a": 1})
-    assert (json.loads(rare.winner), rare.merged.left_out) == ({"a": 1}, ())
-    split = merge({"a": 1, "fax": 5}, {"a": 1, "fax": 6}, {"a": 1})
-    assert (json.loads(split.winner), split.merged.left_out) == ({"a": 1}, ("fax",))
-    tied = merge({"a": 1, "fax": 5}, {"a": 1})
-    assert (json.loads(tied.winner), tied.merged.left_out) == ({"a": 1}, ("fax",))
+LONG = list("abcdef")
+#: what it shows -> (samples, min_share, the merged value, what is left out)
+MERGED = {
+    "absence is a vote": ([{"a": 1, "fax": 5}, {"a": 1}, {"a": 1}], None, {"a": 1}, ()),
+    "that may split": ([{"a": 1, "fax": 5}, {"a": 1, "fax": 6}, {"a": 1}], None, {"a": 1}, ("fax",)),
+    "or tie": ([{"a": 1, "fax": 5}, {"a": 1}], None, {"a": 1}, ("fax",)),
+    "paths in objects": (
+        [{"id": 1, "to": {"city": city, "zip code": code}} for city, code in ("P1", "P2", "R3")],
+        None,
+        {"id": 1, "to": {"city": "P"}},
+        ('to."zip code"',),
+    ),
+    "nothing left": (
+        [{"id": 1, "a": {k: v}} for k, v in (("x", 1), ("x", 2), ("y", 3))],
+        None,
+        {"id": 1},
+        ("a.x",),
+    ),
+    "nor a name": ([{"id": 1, "a": {k: 1}} for k in "xyz"], None, {"id": 1}, ("a",)),
+    "names are no free text": (
+        [{"id": 1, "n": n} for n in ("Bo", "Ida")],
+        None,
+        {"id": 1},
+        ("n",),
+    ),
+    "items are counted": ([["x", "x", "y"], ["x", "y", "x"], ["x", "y"]], None, ["x", "x", "y"], ()),
+    "by most": ([["x"], ["x", "x"], ["x"]], None, ["x"], ()),
+    "no item": ([{"id": 1, "a": ["x"]}, {"id": 1, "a": ["y"]}], None, {"id": 1}, ("a[]",)),
+    "in most samples' order": ([LONG, LONG, LONG, ["f"], ["f"]], None, LONG, ()),
+    "three of four": ([{"a": 1, "b": 1}] * 3 + [{"a": 1, "b": 2}], None, {"a": 1, "b": 1}, ()),
+    "are not enough": ([{"a": 1, "b": 1}] * 3 + [{"a": 1, "b": 2}], 0.9, {"a": 1}, ("b",)),
+    "half is": ([{"a": 1}, {"a": 1}, {"a": 2}, {"a": 3}], 0.5, {"a": 1}, ()),
+    "no tie": ([{"id": 1, "a": 1}, {"id": 1, "a": 2}], 0.5, {"id": 1}, ("a",)),
+    "absence first": ([{"id": 1, "a": 1}] * 2 + [{"id": 1}] * 3, 0.3, {"id": 1}, ()),
+}
 
 
-def test_objects_are_merged_in_depth_and_paths_name_what_is_left_out():
-    result = merge(
-        {"id": 1, "to": {"city": "Paris", "zip code": "1"}},
-        {"id": 1, "to": {"city": "Paris", "zip code": "2"}},
-        {"id": 1, "to": {"city": "Rome", "zip code": "3"}},
-    )
-    assert json.loads(result.winner) == {"id": 1, "to": {"city": "Paris"}}
-    assert result.merged.left_out == ('to."zip code"',)
-    assert result.merged.shares["to.city"] == pytest.approx(2 / 3)
-
-
-def test_an_object_of_which_nothing_is_left_is_left_out():
-    result = merge({"id": 1, "a": {"x": 1}}, {"id": 1, "a": {"x": 2}}, {"id": 1, "a": {"y": 3}})
-    assert (json.loads(result.winner), result.merged.left_out) == ({"id": 1}, ("a.x",))
-    names = merge({"id": 1, "a": {"x": 1}}, {"id": 1, "a": {"z": 2}}, {"id": 1, "a": {"y": 3}})
-    assert names.merged.left_out == ("a",)
+@pytest.mark.parametrize(("samples", "share", "found", "left_out"), MERGED.values(), ids=MERGED)
+def test_a_value_needs_a_majority_and_what_has_none_is_left_out(samples, share, found, left_out):
+    result = merge(*samples, min_share=share)
+    assert (json.loads(result.winner), result.merged.left_out) == (found, left_out)
 
 
 def test_free_text_is_elected_by_the_similarity():
@@ -117,28 +133,12 @@ def test_free_text_is_elected_by_the_similarity():
     assert strict.merged.left_out == ("note",)
 
 
-def test_names_are_not_free_text():
-    result = merge({"id": 1, "name": "Bo"}, {"id": 1, "name": "Ida"}, {"id": 1, "name": "Eve"})
-    assert result.merged.left_out == ("name",)
-
-
 def test_lists_are_aligned_by_their_items():
     a, b, c = ({"item": name, "price": price} for name, price in (("ink", 3), ("pen", 2), ("pad", 5)))
     result = merge([a, b, c], [b, c], [a, {**b, "price": 9}, c])
     assert json.loads(result.winner) == [a, b, c]
     assert result.merged.shares["[1].price"] == pytest.approx(2 / 3)
     assert result.merged.shares["[1].item"] == pytest.approx(1.0)
-
-
-def test_scalars_of_lists_are_counted():
-    assert merged(["x", "x", "y"], ["x", "y", "x"], ["x", "y"]) == ["x", "x", "y"]  # x twice in two of three
-    assert merged(["x"], ["x", "x"], ["x"]) == ["x"]
-    assert merge({"id": 1, "a": ["x"]}, {"id": 1, "a": ["y"]}).merged.left_out == ("a[]",)
-
-
-def test_items_stand_in_the_order_of_most_samples():
-    long = list("abcdef")
-    assert merged(long, long, long, ["f"], ["f"]) == long
 
 
 def test_weights_and_shares_of_a_panel_count():
@@ -162,18 +162,6 @@ def test_samples_that_are_not_json_abstain():
     assert (nobody.winner, nobody.index, nobody.no_winner) == (None, None, "no sample is JSON")
     deep = "[" * 100 + "1" + "]" * 100
     assert merge('{"a": 1}', deep).merged.abstained == 1
-
-
-def test_min_share_asks_more_of_each_field():
-    values = [{"a": 1, "b": 1}] * 3 + [{"a": 1, "b": 2}]
-    assert merged(*values) == {"a": 1, "b": 1}
-    result = merge(*values, min_share=0.9)
-    assert (json.loads(result.winner), result.merged.left_out) == ({"a": 1}, ("b",))
-    assert merged({"a": 1}, {"a": 1}, {"a": 2}, {"a": 3}, min_share=0.5) == {"a": 1}
-    tied = merge({"id": 1, "a": 1}, {"id": 1, "a": 2}, min_share=0.5)
-    assert (json.loads(tied.winner), tied.merged.left_out) == ({"id": 1}, ("a",))
-    absent = merge({"id": 1, "a": 1}, {"id": 1, "a": 1}, {"id": 1}, {"id": 1}, {"id": 1}, min_share=0.3)
-    assert (json.loads(absent.winner), absent.merged.left_out) == ({"id": 1}, ())
 
 
 SCHEMA = {

@@ -106,11 +106,6 @@ def test_weights_of_single_voters_count_within_their_member():
     assert result.weights.tolist() == [0.125, 0.375, 0.5]
 
 
-def test_candidates_of_several_models_may_be_the_panel():
-    candidates = [Hypothesis("a b", member="m"), Hypothesis("a c", member="n"), Hypothesis("a c", member="n")]
-    assert rv.elect(candidates, similarity="exact").scores.tolist() == [0.5, 0.5, 0.5]
-
-
 @pytest.mark.filterwarnings("ignore:the member")
 @given(members, st.data())
 def test_the_candidates_of_all_members_stand_and_vote(panel, data):
@@ -190,12 +185,6 @@ def test_a_member_without_candidates_is_left_out_and_named():
     assert result.fields()["panel"] == {"shares": {"few": 0.5, "many": 0.5}, "left_out": ["mute"]}
     with pytest.raises(rv.DataError, match="there are no candidates"):
         rv.elect({"mute": []})
-
-
-def test_an_electorate_may_elect_among_the_candidates_of_a_panel():
-    result = rv.Electorate(PANEL).add(PANEL).result()
-    assert result.scores.tobytes() == rv.elect(PANEL).scores.tobytes()
-    assert result.member == rv.elect(PANEL).member == "many"
 
 
 def test_a_member_without_voters_is_left_out_and_named():

@@ -82,17 +82,6 @@ def test_splitting_a_voters_mass_among_clones_moves_scores_by_rounding_only(
         assert split.index == whole.index
 
 
-@given(st.data(), texts, weighted(), measures)
-def test_a_clone_ties_with_its_original_exactly(data, candidates, voters, measure):
-    i = data.draw(st.integers(0, len(candidates) - 1))
-    at = data.draw(st.integers(0, len(candidates)))
-    grown = [*candidates[:at], candidates[i], *candidates[at:]]
-    before = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=measure)
-    after = rv.elect(grown, voters=voters[0], weights=voters[1], similarity=measure)
-    assert after.scores[at] == before.scores[i]
-    assert np.delete(after.scores, at).tobytes() == before.scores.tobytes()
-
-
 @given(texts, weighted(), measures, st.integers(-900, 900))
 def test_scaling_all_weights_by_a_power_of_two_changes_nothing(candidates, voters, measure, power):
     listed, weights = voters
@@ -111,15 +100,6 @@ def test_only_the_ratios_of_probabilities_matter(ballot, measure, shift):
     again = rv.elect(listed, [lp + shift for lp in logprobs], **options)
     assert again.scores.tobytes() == there.scores.tobytes()
     assert again.ranking == there.ranking
-
-
-@given(weighted(), measures)
-def test_the_candidates_vote_as_the_same_list_of_voters_would(ballot, measure):
-    listed, weights = ballot
-    own = rv.elect(listed, weights=weights, similarity=measure)
-    other = rv.elect(listed, voters=listed, weights=weights, similarity=measure)
-    assert own.scores.tobytes() == other.scores.tobytes()
-    assert own.ranking == other.ranking
 
 
 @given(texts, weighted(), measures)

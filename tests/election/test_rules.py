@@ -81,28 +81,21 @@ def test_most_likely_elects_by_log_probability_alone():
     assert len(result.voters) == 0
 
 
-def test_length_normalised_divides_by_the_words_and_the_end_of_the_sequence():
-    result = rv.elect(["a b c", "x", ""], [-4.0, -2.5, -1.5], rule="length_normalised")
-    assert result.scores.tolist() == [-4 / 4, -2.5 / 2, -1.5 / 1]
-    assert result.winner == "a b c"
-
-
-def test_length_normalised_counts_tokens_where_all_are_known():
-    hypotheses = [
-        Hypothesis(text="abc", tokens=(1, 2, 3), logprob=-4.0),
-        Hypothesis(text="a b c d", tokens=(9,), logprob=-4.0),
-    ]
-    assert rv.elect(hypotheses, rule="length_normalised").scores.tolist() == [-1.0, -2.0]
-
-
-@pytest.mark.parametrize("tokens", [True, False], ids=["tokens", "words"])
-def test_length_normalised_counts_no_end_where_the_model_did_not_end_the_sequence(tokens):
-    rows = [("a b", (1, 2), True), ("a b c", (1, 2, 3), False), ("", (), False)]
-    hypotheses = [
-        Hypothesis(text=text, tokens=ids if tokens else None, logprob=-3.0 if ids else 0.0, finished=ended)
-        for text, ids, ended in rows
-    ]
-    assert rv.elect(hypotheses, rule="length_normalised").scores.tolist() == [-1.0, -1.0, 0.0]
+@pytest.mark.parametrize(
+    ("rows", "scores"),
+    [
+        ([("a b c", None, True), ("x", None, True), ("", None, True)], [-1.0, -2.0, -4.0]),  # and the end
+        ([("abc", (1, 2, 3), True), ("a b c d", (9,), True)], [-1.0, -2.0]),
+        ([("a b c", None, True), ("a b c d", None, False)], [-1.0, -1.0]),
+        ([("a b c", (1, 2, 3), True), ("", (1, 2, 3, 4), False)], [-1.0, -1.0]),
+        ([("", (), False)], [-4.0]),
+    ],
+)
+def test_length_normalised_divides_by_tokens_or_words_and_the_end_where_the_model_ended(rows, scores):
+    hypotheses = [Hypothesis(text, tokens=ids, logprob=-4.0, finished=ended) for text, ids, ended in rows]
+    result = rv.elect(hypotheses, rule="length_normalised")
+    assert result.scores.tolist() == scores
+    assert result.index == 0
 
 
 @pytest.mark.parametrize("rule", ["most_likely", "length_normalised"])

@@ -78,10 +78,13 @@ def test_answers_that_nobody_gave_yet_are_rivals_as_if_they_had_stood_from_the_b
     assert standing.result().winner == everyone.result().winner
 
 
-def test_an_answer_that_all_give_is_not_certain_before_others_could_have_been_given():
-    electorate = rv.Electorate(similarity="exact")
+@pytest.mark.parametrize("candidates", [None, ["a", "b"]])  # others could still be given, or stand
+def test_an_answer_that_all_give_is_decided_as_soon_as_the_bets_allow(candidates):
+    electorate = rv.Electorate(candidates, similarity="exact")
     decisions = [electorate.add("a").decided(0.99) for _ in range(UNANIMOUS)]
     assert decisions == [False] * (UNANIMOUS - 1) + [True]
+    assert UNANIMOUS <= 11
+    assert rv.Electorate(candidates, similarity="exact").add(["a"] * UNANIMOUS).decided(0.99)
 
 
 def test_a_tolerance_allows_a_leader_that_far_below_the_best_and_no_further():
@@ -131,14 +134,6 @@ def test_clear_cases_are_decided_and_rightly(probabilities, confidence, enough):
                 assert electorate.result().winner == "0"
                 break
     assert decided >= 7
-
-
-def test_a_unanimous_electorate_of_two_is_decided_as_soon_as_the_bets_allow():
-    electorate = rv.Electorate(["a", "b"], similarity="exact")
-    decisions = [electorate.add("a").decided(0.99) for _ in range(UNANIMOUS)]
-    assert decisions == [False] * (UNANIMOUS - 1) + [True]
-    assert UNANIMOUS <= 11
-    assert rv.Electorate(["a", "b"], similarity="exact").add(["a"] * UNANIMOUS).decided(0.99)
 
 
 def test_the_wealth_of_a_fair_game_does_not_grow_on_average():

@@ -57,14 +57,6 @@ def test_every_option_of_elect_works_on_a_stream(options):
     assert streamed.signature == at_once.signature
 
 
-def test_asking_for_the_result_changes_nothing():
-    electorate = rv.Electorate(["a b", "a c"], similarity="overlap_2").add(["a b"])
-    first = electorate.result().scores.tolist()
-    assert electorate.result().scores.tolist() == first
-    electorate.decided()
-    assert electorate.add(["a c", "a c"]).result().scores.tolist() == pytest.approx([1 / 3, 2 / 3])
-
-
 BAD_BATCHES = {
     "overlap_2": ["a", "\ud800"],
     "chrf": ["a", "\ud800"],

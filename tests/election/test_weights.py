@@ -54,10 +54,6 @@ def test_importance_weights_are_the_voters_own_normalised():
 # Duplicates: each distinct sequence votes once with its probability.
 
 
-def test_the_same_text_with_the_same_log_probability_votes_once():
-    assert weights_of(["a", "b", "a"], [-1.0, -1.0, -1.0], weights="probability") == [0.5, 0.5, 0.0]
-
-
 def test_where_tokens_are_known_they_decide_who_is_a_duplicate():
     rows = [(1, 2), (1, 2), (3,), (3,)]
     texts = ["ab", "ab", "ab", "c"]  # the last: other text, same tokens (special tokens dropped)
