@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from difflib import SequenceMatcher
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rangevote.errors import DataError, SetupError, need
 
@@ -97,33 +97,26 @@ def differences(text: str, other: str) -> Iterator[tuple[str, bool]]:
         yield from ((piece, piece is own) for piece in (before, own, after) if piece)
 
 
-class Decompressed(NamedTuple):
-    """The plain content of a file, the codec it was compressed by ("" if none), and what damage raises."""
-
-    file: BinaryIO
-    codec: str
-    errors: tuple[type[Exception], ...]
+# Reading
 
 
-def decompressing(file: BinaryIO, head: bytes) -> Decompressed:
-    """Read a gzip, zstd or plain file, which begins with `head`. A file that is cut off raises EOFError."""
+def _decompressing(file: BinaryIO, head: bytes) -> tuple[BinaryIO, str, tuple[type[Exception], ...]]:
+    """The plain content of a gzip, zstd or plain file that begins with `head`, the codec ("" if none), and
+    what damage raises. A compressed file that is cut off raises EOFError."""
     if head.startswith(b"\x1f\x8b"):
         plain = cast(BinaryIO, gzip.GzipFile(fileobj=file, mode="rb"))
-        return Decompressed(plain, "gzip", (gzip.BadGzipFile, zlib.error, EOFError))
+        return plain, "gzip", (gzip.BadGzipFile, zlib.error)
     # a zstd file may begin with a skippable frame, numbered 0x184D2A50 to 5F
     if head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
         try:
             zstd = importlib.import_module("compression.zstd")  # Python 3.14
         except ImportError:
             zstd = need("backports.zstd", "zstd", "reading zstd files")
-        return Decompressed(zstd.ZstdFile(file), "zstd", (zstd.ZstdError, EOFError))
+        return zstd.ZstdFile(file), "zstd", (zstd.ZstdError,)
     for magic, name in _OTHER_CODECS.items():
         if head.startswith(magic):
             raise DataError(f"is a {name} file, which is not supported; unpack it first")
-    return Decompressed(file, "", ())
-
-
-# Reading
+    return file, "", ()
 
 
 class Closing(ABC):
@@ -217,9 +210,8 @@ class Stream(Closing):
             chunk, self._head = self._head[:size], self._head[size:]
             return chunk
         # read1 and raw reads give what is there: a pipe is not waited on until a chunk is full
-        take = getattr(self._raw, "read1", self._raw.read)
         try:
-            chunk = take(size)
+            chunk = getattr(self._raw, "read1", self._raw.read)(size)
         except OSError as error:
             raise SetupError(f"cannot read {self.name}: {_reason(error)}.") from error
         if chunk is None:
@@ -235,7 +227,7 @@ class Stream(Closing):
         self._head = head
         raw = cast(BinaryIO, SimpleNamespace(read=self._read))
         try:
-            plain, codec, errors = decompressing(raw, head)
+            plain, codec, errors = _decompressing(raw, head)
         except DataError as error:
             raise error.at(self.name) from None
         take, size = getattr(plain, "read1", plain.read), 0
@@ -306,11 +298,8 @@ def _looks_like_utf16(head: bytes) -> bool:
     """A mark of UTF-16 or UTF-32, or ASCII characters with a NUL beside each."""
     if head.startswith(_UTF16):
         return True
-    left, right = head[0::2], head[1::2]
-    half = len(right) / 2
-    return len(head) >= 4 and (
-        (left.count(0) > half and not right.count(0)) or (right.count(0) > half and not left.count(0))
-    )
+    zeros = sorted((head[0::2].count(0), head[1::2].count(0)))
+    return len(head) >= 4 and zeros[0] == 0 and zeros[1] > len(head) // 2 / 2
 
 
 # Bytes to lines
@@ -453,9 +442,6 @@ def write_atomically(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 def cannot_write(path: str | os.PathLike[str], error: Exception, hint: str = "") -> SetupError:
     """The error for the user, who knows `path` and not the names that are used on the way."""
-    if isinstance(error, OSError):
-        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-    else:
-        reason = None
-    reason = (reason or str(error) or type(error).__name__).lower()
+    full = isinstance(error, OSError) and error.errno == errno.ENOSPC
+    reason = "the disk is full" if full else _reason(error)
     return SetupError(f"cannot write {os.fspath(path)}: {reason}.{hint}")
