@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,20 +84,18 @@ def read_inputs(
             f"--field {field} is for JSON lines, but {source} is read as lines of text; if it has JSON, use "
             f"--format jsonl."
         )
-    stream, options = open_stream(source), ReadOptions(field=field, carry=tuple(carry))
+    stream = open_stream(source)
+    options = ReadOptions(field=field, carry=tuple(carry), max_line_bytes=max_line_bytes)
     folder = None if not images else Path() if source == "-" else path.parent
-    make = partial(text_line if format == "text" else json_line, options=options, folder=folder)
-    rows = _records(stream, max_line_bytes, make)
+    rows = _inputs(stream, text_line if format == "text" else json_line, options, folder)
     return Inputs(Reading(stream, rows, format, unique_ids=format == "jsonl"), count(source, format))
 
 
 def _image_files(files: Sequence[Path]) -> Inputs:
     """Images, whose names are their ids."""
-    entries = [
-        ModelInput(path, Ballot((), id=file.name, source=path), content=path)
-        for file, path in zip(files, map(os.fspath, files), strict=True)
-    ]
-    return Inputs(iter(entries), len(entries))
+    paths = map(os.fspath, files)
+    entries = (ModelInput(p, Ballot((), id=os.path.basename(p), source=p), content=p) for p in paths)
+    return Inputs(entries, len(files))
 
 
 def format_of(source: str) -> str:
@@ -125,38 +122,37 @@ def count(source: str, format: str) -> int | None:
         return None  # reported when reading comes to it
 
 
-def _records(
-    stream: Stream, limit: int, make: Callable[[int, str, bytes], ModelInput | None]
+def _inputs(
+    stream: Stream,
+    make: Callable[[int, bytes, ReadOptions, bool], tuple[Ballot, Any]],
+    options: ReadOptions,
+    folder: Path | None,
 ) -> Iterator[Entry]:
-    """An entry for each line; a bad one becomes an error and reading goes on."""
-    for number, line in enumerate(stream.lines_or_errors(limit), 1):
+    """An entry for each line; a bad one becomes an error and reading goes on. With a `folder`, texts are
+    paths of images, seen from here or from there."""
+    for number, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
         where = f"{stream.name}:{number}"
-        entry: Entry | None
         try:
             if isinstance(line, DataError):
                 raise line
-            entry = make(number, where, line)
+            if make is json_line and not line.strip():
+                continue
+            ballot, content = make(number, line, options, folder is not None)
+            if folder is not None and isinstance(content, str):
+                content = _image(folder, content)
+            yield ModelInput(where, ballot, content=content)
         except DataError as error:
-            entry = Entry(where, error=error.at(where))
-        if entry is not None:
-            yield entry
+            yield Entry(where, error=error.at(where))
 
 
-def text_line(
-    number: int, where: str, line: bytes, *, options: ReadOptions, folder: Path | None
-) -> ModelInput:
+def text_line(number: int, line: bytes, options: ReadOptions, images: bool) -> tuple[Ballot, str]:
     """A line is an input, an empty one too: line n of the output answers line n, and n is its id."""
     text = decode_text(line)
-    ballot = with_carry(Ballot((), id=number, source=text), None, options)
-    return ModelInput(where, ballot, content=text if folder is None else _image(folder, text))
+    return with_carry(Ballot((), id=number, source=text), None, options), text
 
 
-def json_line(
-    number: int, where: str, line: bytes, *, options: ReadOptions, folder: Path | None
-) -> ModelInput | None:
-    """A line that is not blank is an object with the input in one of its fields."""
-    if not line or line.isspace():
-        return None
+def json_line(number: int, line: bytes, options: ReadOptions, images: bool) -> tuple[Ballot, Any]:
+    """A line is an object with the input in one of its fields."""
     value = parse(line)
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
@@ -166,12 +162,10 @@ def json_line(
     if row.references is not None and row.reference is not None:
         raise DataError("has both references and reference; give one of them")
     references = row.references or row.reference or []
-    content = _content(value, options.field, FIELDS if folder is None else IMAGE_FIELDS)
+    content = _content(value, options.field, IMAGE_FIELDS if images else FIELDS)
     source = content if isinstance(content, str) else None
     ballot = Ballot((), None, row.id, source, [references] if isinstance(references, str) else references)
-    if folder is not None and source is not None:
-        content = _image(folder, source)
-    return ModelInput(where, with_carry(ballot, value, options), content=content)
+    return with_carry(ballot, value, options), content
 
 
 class InputFields(msgspec.Struct):
