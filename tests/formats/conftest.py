@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,10 +10,11 @@ import pytest
 from rangevote.errors import DataError
 from rangevote.formats import Entry, ReadOptions, read
 from rangevote.hypothesis import Ballot
+from tests.formats.ballots import Ballots, Entries, Fault
 
 
 @pytest.fixture
-def entries() -> Callable[..., list[Entry]]:
+def entries() -> Entries:
     def entries(data: bytes, **options: Any) -> list[Entry]:
         return list(read(io.BytesIO(data), ReadOptions(**options)))
 
@@ -22,7 +22,7 @@ def entries() -> Callable[..., list[Entry]]:
 
 
 @pytest.fixture
-def ballots(entries: Callable[..., list[Entry]]) -> Callable[..., list[Ballot]]:
+def ballots(entries: Entries) -> Ballots:
     def ballots(data: bytes, **options: Any) -> list[Ballot]:
         return [entry.get() for entry in entries(data, **options)]
 
@@ -30,7 +30,7 @@ def ballots(entries: Callable[..., list[Entry]]) -> Callable[..., list[Ballot]]:
 
 
 @pytest.fixture
-def fault(entries: Callable[..., list[Entry]]) -> Callable[..., DataError]:
+def fault(entries: Entries) -> Fault:
     """The error of an input whose last record is bad."""
 
     def fault(data: bytes, **options: Any) -> DataError:

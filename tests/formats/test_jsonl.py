@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats import Entry, ReadOptions
+from rangevote.formats import ReadOptions
 from rangevote.formats.jsonl import ballot_of, decode_ballot, parse, write_ballot
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
+from tests.formats.ballots import Ballots, Entries
 from tests.formats.ballots import ballots as any_ballots
-
-Entries = Callable[..., list[Entry]]
-Ballots = Callable[..., list[Ballot]]
 
 QUIET, STRICT = ReadOptions(warn=lambda message: None), ReadOptions(strict=True)
 DEEP = 200_000

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +12,11 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import DataError, UsageError
-from rangevote.formats import Entry, read
+from rangevote.formats import read
 from rangevote.formats.layouts import LISTS, TEXTS
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
 from rangevote.similarity.answers import split_reasoning
-
-Entries = Callable[..., list[Entry]]
-Ballots = Callable[..., list[Ballot]]
-Fault = Callable[..., DataError]
-
-
-def lines(*records: Any) -> bytes:
-    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
-
-
-def texts(ballot: Ballot) -> list[str | None]:
-    return [hypothesis.text for hypothesis in ballot.candidates]
-
-
-def logprobs(ballot: Ballot) -> list[float | None]:
-    return [hypothesis.logprob for hypothesis in ballot.candidates]
-
+from tests.formats.ballots import Ballots, Entries, Fault, lines, logprobs, texts
 
 # Lists
 
@@ -44,14 +27,49 @@ def test_a_list_under_a_usual_name_is_the_candidates(ballots: Ballots, name: str
     assert (ballot.id, ballot.source, texts(ballot)) == (7, "?", ["a b", "a c"])
 
 
-def test_answers_beside_an_output_are_the_right_ones(ballots: Ballots) -> None:
-    rows = [{"question": "?", "answers": ["x"], "prediction": text} for text in ("a", "b")]
-    assert [texts(ballot) for ballot in ballots(lines(*rows))] == [["a", "b"]]
+NESTED = {"run": {"choices": [{"out": {"t": "a"}, "p": [-1, -0.5]}, {"out": {"t": "b"}, "p": -2}]}}
+LISTED = {"texts": ["a", "b", "c"], "lp": [-1, [-2, -0.5], math.nan]}
+MEAN = {"candidates": [{"text": "a", "tokens": [1], "avg_logprob": -1}]}
+CHATS = [{"prompt": [{"content": "?"}], "message": {"role": "assistant", "content": text}} for text in "ab"]
+POOLED = [{"task": 1, "outs": ["a"]}, {"task": 2, "outs": ["b"]}, {"task": 1, "outs": ["c", "d"]}]
 
 
-def test_samples_by_name_count_once_each(ballots: Ballots) -> None:
-    [ballot] = ballots(lines({"samples": ["a", "b"], "logprobs": [-1, -2]}))
-    assert [(h.sampled, h.logprob) for h in ballot.candidates] == [(True, -1.0), (True, -2.0)]
+@pytest.mark.parametrize(
+    ("records", "options", "expected"),
+    [
+        # answers beside an output are the right ones
+        ([{"question": "?", "answers": ["x"], "prediction": p} for p in "ab"], {}, [("?", "ab", None)]),
+        ([{"samples": ["a", "b"], "logprobs": [-1, -2]}], {}, [(None, "ab", [-1, -2])]),
+        (
+            [NESTED],
+            {"field": "run.choices", "text_field": "out.t", "logprob_field": "p"},
+            [(None, "ab", [-1.5, -2])],
+        ),
+        ([NESTED], {"field": "$.run.choices[*].out.t"}, [(None, "ab", None)]),
+        ([LISTED], {"logprob_field": "lp"}, [(None, "abc", [-1, -2.5, None])]),
+        ([MEAN], {"logprob_field": "avg_logprob", "normalisation": "length"}, [(None, "a", [-2])]),
+        (CHATS, {"group_by": "prompt"}, [(None, "ab", None)]),
+        (POOLED, {"field": "outs", "group_by": "task"}, [(1, "acd", None), (2, "b", None)]),
+        # options override a known format
+        (
+            [{"outputs": [{"text": "a", "raw": "b"}]}],
+            {"text_field": "raw", "field": "outputs"},
+            [(None, "b", None)],
+        ),
+    ],
+)
+def test_records_are_read_as_usual_names_and_options_say(
+    ballots: Ballots, records: list[Any], options: dict[str, Any], expected: list[Any]
+) -> None:
+    found = ballots(lines(*records), **options)
+    for ballot, (id, letters, scores) in zip(found, expected, strict=True):
+        assert (ballot.id, "".join(map(str, texts(ballot)))) == (id, letters)
+        assert logprobs(ballot) == (scores or [None] * len(letters))
+
+
+def test_candidates_under_the_name_samples_are_samples(ballots: Ballots) -> None:
+    [ballot] = ballots(lines({"samples": ["a", {"text": "b"}]}))
+    assert [h.sampled for h in ballot.candidates] == [True, True]
 
 
 def test_responses_of_lm_eval_are_read(ballots: Ballots) -> None:
@@ -83,23 +101,7 @@ def test_one_filter_of_an_lm_eval_log_is_read(ballots: Ballots) -> None:
     assert texts(ballot) == ["strict-match 0"]
 
 
-def test_options_name_any_path(ballots: Ballots) -> None:
-    record = {"run": {"choices": [{"out": {"t": "a"}, "p": [-1, -0.5]}, {"out": {"t": "b"}, "p": -2}]}}
-    [ballot] = ballots(lines(record), field="run.choices", text_field="out.t", logprob_field="p")
-    assert [(h.text, h.logprob) for h in ballot.candidates] == [("a", -1.5), ("b", -2.0)]
-    assert texts(ballots(lines(record), field="$.run.choices[*].out.t")[0]) == ["a", "b"]
-
-
-def test_log_probabilities_may_stand_beside_plain_texts(ballots: Ballots) -> None:
-    [ballot] = ballots(
-        lines({"texts": ["a", "b", "c"], "lp": [-1, [-2, -0.5], math.nan]}), logprob_field="lp"
-    )
-    assert logprobs(ballot) == [-1.0, -2.5, None]
-
-
-def test_options_override_a_known_format(ballots: Ballots) -> None:
-    record = {"prompt": "?", "outputs": [{"text": "a", "raw": "b"}]}
-    assert texts(ballots(lines(record), text_field="raw", field="outputs")[0]) == ["b"]
+def test_options_for_records_do_not_apply_to_other_formats(ballots: Ballots) -> None:
     with pytest.raises(UsageError, match=r"--field, .* not for the format 'moses'"):
         ballots(b"0 ||| a ||| F0= -1 ||| -1\n", field="outputs")
 
@@ -122,19 +124,6 @@ def test_one_sample_per_record_is_grouped_by_what_repeats(ballots: Ballots, name
         (0, ["text 0", "text 2"]),
         (1, ["text 1", "text 3"]),
     ]
-
-
-def test_samples_of_one_prompt_are_grouped_by_the_prompt(ballots: Ballots) -> None:
-    chat = [{"role": "user", "content": "?"}]
-    records = [{"prompt": chat, "message": {"role": "assistant", "content": text}} for text in ("a", "b")]
-    [ballot] = ballots(lines(*records), group_by="prompt")
-    assert (ballot.id, texts(ballot)) == (None, ["a", "b"])
-
-
-def test_lists_of_several_records_are_pooled_by_what_they_share(ballots: Ballots) -> None:
-    records = [{"task": 1, "outs": ["a"]}, {"task": 2, "outs": ["b"]}, {"task": 1, "outs": ["c", "d"]}]
-    found = ballots(lines(*records), field="outs", group_by="task")
-    assert [(ballot.id, texts(ballot)) for ballot in found] == [(1, ["a", "c", "d"]), (2, ["b"])]
 
 
 def test_a_bad_sample_spoils_its_ballot_alone(entries: Entries) -> None:
@@ -205,12 +194,6 @@ def test_a_field_that_looks_like_a_score_is_asked_about(
 )
 def test_what_is_not_a_score_is_not_asked_about(ballots: Ballots, record: Any) -> None:
     assert len(ballots(lines(record), warn=lambda message: None)) == 1
-
-
-def test_a_score_that_was_asked_about_can_be_read(ballots: Ballots) -> None:
-    record = {"candidates": [{"text": "a", "tokens": [1], "avg_logprob": -1}]}
-    [ballot] = ballots(lines(record), logprob_field="avg_logprob", normalisation="length")
-    assert logprobs(ballot) == [-2.0]
 
 
 # Faults
@@ -587,25 +570,22 @@ def test_scores_of_one_meaning_may_be_ignored_but_not_reinterpreted(
 
 
 @pytest.mark.parametrize(
-    ("text", "reasoning", "answer"),
+    ("text", "ended", "reasoning", "answer"),
     [
-        ("4", "", "4"),
-        ("<think>\na\n</think>\n\n4\n", "a", "4\n"),
-        (" <think>a <think> b</think>4", "a <think> b", "4"),
-        ("<think>\n\n</think>\n\n4", "", "4"),  # a model that was told not to think
-        ("a\n</think>\n\n4 </think>", "a", "4 </think>"),
-        ("write </think> here", "", "write </think> here"),
-        ("a <think>b</think> c", "", "a <think>b</think> c"),
-        ("<think> is a tag", "", "<think> is a tag"),
+        ("4", True, "", "4"),
+        ("<think>\na\n</think>\n\n4\n", True, "a", "4\n"),
+        (" <think>a <think> b</think>4", True, "a <think> b", "4"),
+        ("<think>\n\n</think>\n\n4", True, "", "4"),  # a model that was told not to think
+        ("a\n</think>\n\n4 </think>", True, "a", "4 </think>"),
+        ("write </think> here", True, "", "write </think> here"),
+        ("a <think>b</think> c", True, "", "a <think>b</think> c"),
+        ("<think> is a tag", True, "", "<think> is a tag"),
+        ("<think>a", False, "a", ""),  # cut off before the answer
+        ("a", False, "", "a"),
     ],
 )
-def test_reasoning_is_cut_from_the_answer(text: str, reasoning: str, answer: str) -> None:
-    assert split_reasoning(text) == (reasoning, answer)
-
-
-def test_reasoning_without_an_end_is_all_there_is_where_it_was_cut_off() -> None:
-    assert split_reasoning("<think>a", ended=False) == ("a", "")
-    assert split_reasoning("a", ended=False) == ("", "a")
+def test_reasoning_is_cut_from_the_answer(text: str, ended: bool, reasoning: str, answer: str) -> None:
+    assert split_reasoning(text, ended) == (reasoning, answer)
 
 
 # JSON arrays

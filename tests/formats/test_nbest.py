@@ -2,28 +2,16 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rangevote.errors import DataError, UsageError
-from rangevote.formats import Entry, ReadOptions, read, writer
+from rangevote.formats import ReadOptions, read, writer
 from rangevote.formats.nbest import moses_row
 from rangevote.hypothesis import Ballot, Hypothesis
-
-Entries = Callable[..., list[Entry]]
-Ballots = Callable[..., list[Ballot]]
-
-
-def texts(ballot: Ballot) -> list[str | None]:
-    return [h.text for h in ballot.candidates]
-
-
-def logprobs(ballot: Ballot) -> list[float | None]:
-    return [h.logprob for h in ballot.candidates]
-
+from tests.formats.ballots import Ballots, Entries, Fault, logprobs, texts
 
 # Moses, Marian, cdec
 
@@ -154,7 +142,7 @@ def test_a_bad_line_spoils_its_list_and_no_other(
         (b" ||| a ||| F0= -1 ||| -1", "expected 'id"),
     ],
 )
-def test_bad_lines_are_named(fault: Callable[..., DataError], line: bytes, message: str) -> None:
+def test_bad_lines_are_named(fault: Fault, line: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         raise fault(line + b"\n", format="moses")
 
@@ -172,7 +160,7 @@ def test_no_text_takes_long_to_tell_from_a_column(text: str) -> None:
 @pytest.mark.parametrize(
     "line", ["0 ||| a ||| {} ||| -1", "0 ||| a ||| F0= -1 ||| {}", "0 ||| a ||| x={} ||| 1"]
 )
-def test_many_digits_take_no_longer_than_other_signs(fault: Callable[..., DataError], line: str) -> None:
+def test_many_digits_take_no_longer_than_other_signs(fault: Fault, line: str) -> None:
     """Where digits could be told apart in many ways, this would take hours."""
     assert "expected 'id ||| text ||| features ||| score'" in str(
         fault(line.format("1" * 100_000 + "x").encode())
@@ -247,7 +235,7 @@ def test_empty_texts_crlf_and_a_blank_end_are_read(ballots: Ballots) -> None:
     assert [h.text for h in ballot.candidates] == ["", ""]
 
 
-def test_samples_that_do_not_fit_are_named(fault: Callable[..., DataError]) -> None:
+def test_samples_that_do_not_fit_are_named(fault: Fault) -> None:
     data = b"H-0\t-0.5\ta\nH-0\t-0.6\tb\nP-0\t-0.5\n"
     assert str(fault(data)) == "input:1: lines of sample 0 do not match: 2 H-, 0 D-, 1 P-"
     # lengths are not guessed from detokenised text
@@ -332,9 +320,7 @@ def test_lines_that_are_missing_are_named(entries: Entries) -> None:
         (b"-1\n-2\n-3\n-4\n5\n-6\n", r"candidates\[1\].logprob: 5.0 is not a log-probability"),
     ],
 )
-def test_scores_that_do_not_fit_are_named(
-    fault: Callable[..., DataError], tmp_path: Path, scores: bytes, message: str
-) -> None:
+def test_scores_that_do_not_fit_are_named(fault: Fault, tmp_path: Path, scores: bytes, message: str) -> None:
     path = tmp_path / "lprobs"
     path.write_bytes(scores)
     with pytest.raises(DataError, match=message):
