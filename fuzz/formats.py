@@ -189,7 +189,7 @@ def scores(data: bytes) -> None:
     from rangevote.formats.logprobs import number, scale_of
 
     values = [number(word, "score") for word in data.split()[:50]]
-    lengths = [1 + i for i in range(len(values))]
+    hypotheses = [Hypothesis(tokens=[0] * i, logprob=value) for i, value in enumerate(values)]
     for options in (
         ReadOptions(),
         ReadOptions(sign=-1, log_base="10"),
@@ -200,7 +200,7 @@ def scores(data: bytes) -> None:
         scale = scale_of(options)
         assert scale is not None
         try:
-            logprobs = scale.logprobs(values, lengths)
+            logprobs = [h.logprob or 0.0 for h in scale.apply(hypotheses)]
         except RangevoteError:
             continue
         assert all(one <= LOGPROB_SLACK for one in logprobs), "no log-probability"

@@ -14,7 +14,7 @@ import msgspec
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.reader import LOG_BASES, NORMALISATIONS, ReadOptions
-from rangevote.hypothesis import Ballot, Hypothesis, check_logprob
+from rangevote.hypothesis import Hypothesis, check_logprob
 
 
 @dataclass(frozen=True)
@@ -33,47 +33,38 @@ class Scale:
     complete: bool = True
     unsettled: str = ""
 
-    def logprobs(
-        self, scores: Sequence[float], lengths: Sequence[int] | None = None, role: str = "candidates"
-    ) -> list[float]:
-        """The log-probabilities of one ballot's scores; lengths count the end of the sequence."""
-        if scores and self.alpha is None:
+    def apply(self, hypotheses: Sequence[Hypothesis], role: str = "candidates") -> list[Hypothesis]:
+        """Hypotheses with log-probabilities in place of their scores."""
+        scored = {i: self.factor * one.logprob for i, one in enumerate(hypotheses) if one.logprob is not None}
+        if scored and self.alpha is None:
             raise UsageError(self.unsettled)
         if self.softmax:
-            return _log_softmax([self.factor * score for score in scores])
-        if not self.alpha or lengths is None:
-            return [checked(self.factor * score, i, role) for i, score in enumerate(scores)]
-        try:
-            divisors = [float(length**self.alpha) for length in lengths]
-        except OverflowError:
-            raise DataError(
-                f"a length of {max(lengths):,} to the power {self.alpha:g} (--length-normalised) is beyond "
-                f"all numbers",
-                field=role,
-            ) from None
-        scaled = [self.factor * score * divisor for score, divisor in zip(scores, divisors, strict=True)]
-        return [checked(score, i, role) for i, score in enumerate(scaled)]
-
-    def apply(self, hypotheses: Sequence[Hypothesis], role: str) -> list[Hypothesis]:
-        """Hypotheses with log-probabilities in place of their scores."""
-        scored = [i for i, h in enumerate(hypotheses) if h.logprob is not None]
-        lengths = [self._length(hypotheses[i], i, role) for i in scored] if self.alpha else None
-        logprobs = self.logprobs([hypotheses[i].logprob or 0.0 for i in scored], lengths, role)
+            scored = dict(zip(scored, _log_softmax(list(scored.values())), strict=True))
         result = list(hypotheses)
-        for i, logprob in zip(scored, logprobs, strict=True):
+        for i, score in scored.items():
+            logprob = checked(score * self._divisor(hypotheses[i], i, role), i, role)
             result[i] = msgspec.structs.replace(hypotheses[i], logprob=logprob)
         return result
 
-    def _length(self, hypothesis: Hypothesis, index: int, role: str) -> int:
+    def _divisor(self, hypothesis: Hypothesis, index: int, role: str) -> float:
+        """What the score was divided by: a power of the length, which counts the end of the sequence."""
+        if not self.alpha:
+            return 1.0
         if self.words and hypothesis.text is not None:
-            return len(hypothesis.text.split()) + 1
-        if hypothesis.tokens is None:
+            length = len(hypothesis.text.split()) + 1
+        elif hypothesis.tokens is not None:
+            length = len(hypothesis.tokens) + hypothesis.finished
+        else:
             raise DataError(
                 "has no token ids, so its length in tokens is not known; a length-normalised "
                 "score cannot be turned into a sum",
                 field=f"{role}[{index}].tokens",
             )
-        return len(hypothesis.tokens) + hypothesis.finished
+        try:
+            return float(length**self.alpha)
+        except OverflowError:
+            problem = f"a length of {length:,} to the power {self.alpha:g} (--length-normalised) is beyond"
+            raise DataError(f"{problem} all numbers", field=role) from None
 
 
 AS_IS = Scale()
@@ -158,7 +149,3 @@ def _log_softmax(values: list[float]) -> list[float]:
         raise DataError(f"scores cannot be weighed: the highest is {top!r}")
     rest = math.log(sum(math.exp(value - top) for value in values)) if values else 0.0
     return [min(value - top - rest, 0.0) for value in values]
-
-
-def scored_ballot(texts: Sequence[str], logprobs: Sequence[float | None], id: str | int | None) -> Ballot:
-    return Ballot([Hypothesis(text, logprob=p) for text, p in zip(texts, logprobs, strict=True)], id=id)

@@ -28,19 +28,20 @@ hypothesis, also an empty one; an id is the number of the source, from 0.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, groupby, islice
 from typing import Any, NamedTuple
 
-import msgspec
+from msgspec.structs import replace
 
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.jsonl import accept, decode_text, line_for
-from rangevote.formats.logprobs import Scale, number, scale_of, scored_ballot, total
+from rangevote.formats.logprobs import Scale, number, scale_of, total
 from rangevote.formats.reader import Entry, ReadOptions, entry_at
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.text import Stream, open_stream
@@ -62,6 +63,11 @@ _ID = re.compile(r"0|[1-9][0-9]{0,17}")
 FAIRSEQ_LINE = re.compile(rb"([STHDP])-(\d{1,18})(?:\t(.*))?", re.DOTALL)
 
 
+def _candidates(scored: Iterable[tuple[float | None, str]], scale: Scale | None) -> list[Hypothesis]:
+    candidates = [Hypothesis(text, logprob=score) for score, text in scored]
+    return candidates if scale is None else scale.apply(candidates)
+
+
 # Moses, Marian, cdec
 
 
@@ -75,7 +81,7 @@ class MosesRow(NamedTuple):
 
 def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each run of lines with the same id; one list is in memory at a time."""
-    scale = scale_of(options)
+    scale = scale_of(options, words=True)
     for name, lines in groupby(_moses_lines(stream, options, scale is not None), key=lambda line: line[0]):
         (_, where, first), *others = lines
         id = int(name) if name is not None and _ID.fullmatch(name) else name
@@ -137,17 +143,16 @@ def _moses_ballot(
         if isinstance(row, DataError):
             raise row
         read.append(row)
-    logprobs: list[float | None] = [None] * len(read)
-    if scale is not None:
-        scores = [
-            number(row.score.encode(), "score") if scale.softmax else _marian_logprob(row) for row in read
-        ]
-        logprobs = [*scale.logprobs(scores, [len(row.text.split()) + 1 for row in read])]
-    return accept(scored_ballot([row.text for row in read], logprobs, id), options)
+    scores = [None if scale is None else _score(row, scale) for row in read]
+    candidates = _candidates(zip(scores, [row.text for row in read], strict=True), scale)
+    return accept(Ballot(candidates, id=id), options)
 
 
-def _marian_logprob(row: MosesRow) -> float:
-    """The mean over the members of an ensemble: the log of the geometric mean of their probabilities."""
+def _score(row: MosesRow, scale: Scale) -> float:
+    """The score to weigh by, or Marian's log-probability: the mean over the members of an ensemble, which is
+    the log of the geometric mean of their probabilities."""
+    if scale.softmax:
+        return number(row.score.encode(), "score")
     members = _MARIAN.findall(row.features)
     named = "".join(match[0] for match in _MARIAN.finditer(row.features)) == row.features.lstrip()
     if not named or [int(member) for member, _ in members] != list(range(len(members) or 1)):
@@ -196,20 +201,17 @@ class FairseqSample:
         if any(len(self.lines[kind]) not in (0, len(hypotheses)) for kind in "HDP"):
             shown = ", ".join(f"{len(self.lines[kind])} {kind}-" for kind in "HDP")
             raise DataError(f"lines of sample {id} do not match: {shown}")
-        scale = scale_of(options, base="2", alpha=None, unsettled=_FAIRSEQ_SCORES)
-        logprobs: list[float | None] = [None] * len(hypotheses)
+        scale = scale_of(options, base="2", alpha=None, words=True, unsettled=_FAIRSEQ_SCORES)
+        scores = [None if scale is None else score for score, _ in hypotheses]
         if scale is not None and totals and not scale.softmax:
-            logprobs = [*replace(scale, alpha=0.0).logprobs(totals)]
-        elif scale is not None:
-            if scale.alpha and hypotheses and not subwords:
-                raise DataError("has no H- lines, so lengths in tokens are not known")
-            lengths = [len(text.split()) + 1 for _, text in subwords or detokenised]
-            logprobs = [*scale.logprobs([score for score, _ in hypotheses], lengths)]
-        ballot = scored_ballot([text for _, text in hypotheses], logprobs, id)
+            scale, scores = dataclasses.replace(scale, alpha=0.0), totals
+        elif scale is not None and scale.alpha and hypotheses and not subwords:
+            raise DataError("has no H- lines, so lengths in tokens are not known")
+        units = [text for _, text in subwords or detokenised]
+        candidates = _candidates(zip(scores, units, strict=True), scale)
+        candidates = [replace(one, text=text) for one, (_, text) in zip(candidates, hypotheses, strict=True)]
         source = self.lines["S"][-1] if self.lines["S"] else None
-        return accept(
-            msgspec.structs.replace(ballot, source=source, references=self.lines["T"] or ()), options
-        )
+        return accept(Ballot(candidates, None, id, source, self.lines["T"] or ()), options)
 
 
 def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
@@ -235,7 +237,7 @@ def read_fairseq(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
 
 def read_mbrs(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each N lines; one list is in memory at a time."""
-    size, scale = options.per_source, scale_of(options)
+    size, scale = options.per_source, scale_of(options, words=True)
     if size is None:
         raise UsageError("the format 'mbrs' needs --per-source N: how many lines each source has.")
     with ExitStack() as opened:
@@ -249,14 +251,13 @@ def read_mbrs(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
             if len(texts) < size:
                 raise DataError(f"source {source} has {len(texts)} lines where --per-source says {size}")
             decoded = [decode_text(line) for line in texts]
-            if scale is None or scores is None:
-                return scored_ballot(decoded, [None] * size, source)
-            if len(logprobs) < size:
-                raise DataError(f"source {source} has {len(logprobs)} log-probabilities in {scores.name}")
-            first = source * size + 1
-            read = [number(value.strip(), f"{scores.name}:{first + i}") for i, value in enumerate(logprobs)]
-            scaled = scale.logprobs(read, [len(text.split()) + 1 for text in decoded])
-            return accept(scored_ballot(decoded, scaled, source), options)
+            read: Sequence[float | None] = [None] * size
+            if scores is not None:
+                if len(logprobs) < size:
+                    raise DataError(f"source {source} has {len(logprobs)} log-probabilities in {scores.name}")
+                first = source * size + 1
+                read = [number(p.strip(), f"{scores.name}:{first + i}") for i, p in enumerate(logprobs)]
+            return accept(Ballot(_candidates(zip(read, decoded, strict=True), scale), id=source), options)
 
         for source in count():
             texts = list(islice(lines, size))
