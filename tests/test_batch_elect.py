@@ -52,10 +52,11 @@ def test_a_dict_of_lists_gives_one():
     assert result["near_tie"] == [False, None, False]
 
 
-def test_arrays_of_numpy_are_taken_as_ray_hands_them_over():
+def test_arrays_of_numpy_are_taken_as_ray_hands_them_to_other_processes():
     listed = np.empty(3, object)
     listed[:] = [np.array(row, object) for row in BATCH["candidates"]]
-    check(Elect()({"id": np.array([1, 2, 3]), "prompt": np.array(BATCH["prompt"]), "candidates": listed}))
+    elect = pickle.loads(pickle.dumps(Elect()))
+    check(elect({"id": np.array([1, 2, 3]), "prompt": np.array(BATCH["prompt"]), "candidates": listed}))
 
 
 def test_a_table_gives_a_table_and_a_frame_a_frame():
@@ -83,12 +84,6 @@ def test_nothing_of_a_frame_is_dropped():
     elected = Elect(candidates="outputs", similarity="overlap_1")(frame)
     pd.testing.assert_frame_equal(elected[list(frame.columns)], frame)
     assert elected["winner"].tolist() == [rv.elect(TEXTS, similarity="overlap_1").winner] * 2
-
-
-def test_a_misnamed_score_is_asked_about_by_what_elect_has():
-    with pytest.raises(rv.UsageError, match=r"candidates\[0\]\.log_prob .* name it logprob") as caught:
-        Elect()({"candidates": [[{"text": "a", "log_prob": -1.0}]]})
-    assert "_field" not in str(caught.value)
 
 
 def test_types_of_a_table_stay():
@@ -120,10 +115,8 @@ def test_texts_and_log_probabilities_may_stand_in_two_columns_of_any_name():
 
 
 def test_the_lists_are_left_out_where_that_is_asked_for():
-    assert Elect()(BATCH)["candidates"] == BATCH["candidates"]
     result = Elect(keep=False)(BATCH)
-    assert "candidates" not in result
-    assert result["prompt"] == BATCH["prompt"]
+    assert ("candidates" in result, result["prompt"]) == (False, BATCH["prompt"])
 
 
 def test_several_winners_explanations_and_threads_are_as_in_the_engine():
@@ -141,11 +134,6 @@ def test_a_bad_row_stops_where_that_is_asked_for():
         Elect(on_error="skip")
 
 
-def test_a_column_that_is_not_there_is_named():
-    with pytest.raises(UsageError, match="no column 'outputs', only 'id', 'prompt', 'candidates'"):
-        Elect(candidates="outputs")(BATCH)
-
-
 @pytest.mark.parametrize(
     ("columns", "key"), [(("id", "candidates"), "id"), (("candidates", "prompt"), "prompt")]
 )
@@ -159,21 +147,42 @@ def test_one_row_per_candidate_is_refused_with_what_to_group_by(columns, key):
     assert Elect()(grouped)["winner"].tolist() == ["a b", "d"]
 
 
-def test_polars_frames_are_refused_with_the_way():
-    frame = type("DataFrame", (), {"__module__": "polars.dataframe.frame"})()
-    with pytest.raises(UsageError, match=r"polars.from_arrow\(elect\(frame.to_arrow\(\)\)\)"):
-        Elect()(frame)
+@pytest.mark.parametrize(
+    ("options", "batch", "message"),
+    [
+        (
+            {"candidates": "outputs"},
+            BATCH,
+            "no column 'outputs', only 'id', 'prompt', 'candidates'",
+        ),
+        (
+            {},
+            type("DataFrame", (), {"__module__": "polars.dataframe.frame"})(),
+            r"polars.from_arrow\(elect\(frame.to_arrow\(\)\)\)",
+        ),
+        (
+            {},
+            {"candidates": [[{"text": "a", "log_prob": -1.0}]]},
+            r"candidates\[0\]\.log_prob (?!.*_field).* name it logprob",
+        ),
+    ],
+    ids=["another column", "polars", "a misnamed score"],
+)
+def test_what_cannot_be_elected_is_refused_with_the_way(options, batch, message):
+    with pytest.raises(UsageError, match=message):
+        Elect(**options)(batch)
 
 
-def test_it_can_be_sent_to_other_processes():
-    check(pickle.loads(pickle.dumps(Elect()))(BATCH))
+@pytest.fixture
+def datasets(tmp_path, monkeypatch):
+    """Hugging Face's package, without a network."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
+    return pytest.importorskip("datasets", reason="datasets is not installed")
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_dataset_of_hugging_face_is_mapped(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+def test_a_dataset_of_hugging_face_is_mapped(datasets):
     rows = [{"id": i, "candidates": OBJECTS, "prompt": "when"} for i in range(7)]
     rows[3]["candidates"] = [{"text": None, "logprob": -1.0}]
     mapped = datasets.Dataset.from_list(rows).map(
@@ -185,10 +194,7 @@ def test_a_dataset_of_hugging_face_is_mapped(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_features_of_a_dataset_stay(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
+def test_features_of_a_dataset_stay(datasets):
     features = datasets.Features(
         {
             "outputs": datasets.List(datasets.Value("string")),

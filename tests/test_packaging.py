@@ -1,4 +1,5 @@
-"""The wheel in clean environments, the core alone and with each extra, tried as a user would."""
+"""The wheel in clean environments, tried as a user would: the core, each extra, both pages without a network,
+and an install where there is no compiler."""
 
 from __future__ import annotations
 
@@ -10,15 +11,23 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 import rangevote
+from tests.browser.conftest import chromium, new_page, watch  # noqa: F401
 from tests.docs.blocks import blocks, commands
+from tests.figure1 import WINNER
 from tests.wheels import CONSTRAINED, LEFT_OUT, ROOT, done
 
+#: A program in front of another that takes the network away from it, where the system lets it.
+OFFLINE = ["unshare", "--map-root-user", "--net"]
 #: Tools for those who work on the package, and all extras together.
 NOT_TRIED = {"all", "dev", "docs", "test"}
 BALLOT = '{"id": 1, "candidates": ["a dog runs", "a dog sits", "a dog runs", "cats"]}\n'
@@ -29,6 +38,11 @@ def declared() -> dict[str, str]:
     text = (ROOT / "pyproject.toml").read_text()
     table = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     return dict(re.findall(r"^([a-z_]+) = \[(.*?)\]$", table, re.MULTILINE | re.DOTALL))
+
+
+def without_python() -> dict[str, str]:
+    """The variables, without those that would lead Python to this source tree."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 class Environment(NamedTuple):
@@ -53,10 +67,8 @@ class Environment(NamedTuple):
         return facts
 
     def _run(self, *command: object) -> subprocess.CompletedProcess[str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        return subprocess.run(
-            list(map(str, command)), cwd=self.folder, env=clean, capture_output=True, text=True
-        )
+        words, clean = list(map(str, command)), without_python()
+        return subprocess.run(words, cwd=self.folder, env=clean, capture_output=True, text=True)
 
 
 def installed(wheel: Path, folder: Path, extra: str = "") -> Environment:
@@ -199,3 +211,127 @@ def test_a_source_archive_holds_what_a_build_needs_and_no_tests(archive):
     needed = {"pyproject.toml", "CMakeLists.txt", "README.md", "LICENSE", "PKG-INFO"}
     assert needed | kernels | {"src/rangevote/py.typed"} <= names
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
+
+
+@pytest.fixture(scope="module")
+def offline(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the commands in a clean environment with the wheel and the extra `web`.
+
+    What they need is fetched first; installing is then done with the network off.
+    """
+    place = tmp_path_factory.mktemp("clean")
+    wheels = place / "wheels"
+    done([sys.executable, "-m", "pip", "wheel", "--quiet", "-w", wheels, f"{wheel}[web]"], env=CONSTRAINED)
+    done([sys.executable, "-m", "venv", place / "venv"])
+    commands = place / "venv" / "bin"
+    try:
+        works = subprocess.run([*OFFLINE, "true"], capture_output=True).returncode == 0
+    except OSError:
+        works = False
+    install = [commands / "python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", wheels]
+    done([*(OFFLINE if works else []), *install, f"{wheel}[web]"])
+    return commands
+
+
+def test_every_file_of_the_pages_is_in_the_wheel(wheel):
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("web", "study"):
+        files = sorted((ROOT / "src" / "rangevote" / folder / "static").iterdir())
+        assert files
+        for file in files:
+            assert f"rangevote/{folder}/static/{file.name}" in names
+    assert "rangevote/py.typed" in names
+    assert not [name for name in names if name.startswith(("tests/", "experiments/", "benchmarks/"))]
+
+
+@contextmanager
+def served(commands: Path, folder: Path, *arguments: object) -> Iterator[str]:
+    """A command that serves, until its address is no longer needed; fails where it tells none."""
+    process = subprocess.Popen(
+        [str(commands / "rangevote"), *map(str, arguments)],
+        cwd=folder,
+        env=without_python(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    stop = threading.Timer(60, process.kill)  # a server that says nothing must not hang the tests
+    stop.start()
+    told = ""
+    try:
+        for line in process.stderr:
+            told += line
+            if found := re.search(r"http://127\.0\.0\.1:\d+\S*", line):
+                yield found[0]
+                break
+        else:
+            pytest.fail(f"no address was told:\n{told}")
+    finally:
+        stop.cancel()
+        process.terminate()
+        process.wait(20)
+        process.stderr.close()
+
+
+@pytest.mark.slow
+def test_both_pages_work_in_a_browser_from_the_wheel(offline, tmp_path, new_page):  # noqa: F811
+    """And ask for nothing beyond this machine, which the fixture `watch` sees to."""
+    page = new_page()
+    with served(offline, tmp_path, "show", "--no-browser") as address:
+        page.goto(address)
+        page.wait_for_selector("html[data-complete]")
+        assert page.inner_text("#winner") == WINNER
+    outputs = {"beam": "a man", "voted": "a man on a bench"}
+    (tmp_path / "pairs.jsonl").write_text(json.dumps({"id": "1", "outputs": outputs}) + "\n")
+    done([offline / "rangevote", "study", "new", "pairs.jsonl", "-o", "study.db"], cwd=tmp_path)
+    with served(offline, tmp_path, "study", "serve", "study.db", "--port", 0) as address:
+        page.goto(address)
+        page.get_by_role("button", name="Begin without practice").click()
+        page.wait_for_selector("#work:not([hidden])")
+        page.keyboard.press("3")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=The item is judged")
+    exported = done([offline / "rangevote", "study", "export", "study.db"], cwd=tmp_path)
+    assert json.loads(exported)["winner"] == "tie"
+
+
+# An editable install of the package under test must not answer for the copy in `target`.
+ALONE = """
+import sys
+sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
+sys.path.insert(0, {target!r})
+import rangevote, rangevote.kernel
+assert rangevote.__file__.startswith({target!r}), rangevote.__file__
+print(rangevote.kernel.COMPILED)
+print(rangevote.kernel.WHY_PLAIN)
+print(rangevote.elect(["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]).scores.tolist())
+"""
+
+
+@pytest.fixture(scope="module")
+def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, installed from a copy of the sources with every compiler hidden."""
+    place = tmp_path_factory.mktemp("install")
+    tools, target, source = place / "bin", place / "target", place / "source"
+    tools.mkdir()
+    for name in ("bash", "sh", "env", "uname"):
+        if found := shutil.which(name):
+            (tools / name).symlink_to(found)
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    hidden = {"PATH": str(tools), "CXX": "/nonexistent/c++", "CC": "/nonexistent/cc"}
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, source]
+    done(pip, env={**CONSTRAINED, **hidden})
+    return target
+
+
+def test_an_install_without_a_compiler_works_and_says_what_it_lacks(without_compiler):
+    assert not list(without_compiler.glob("rangevote/_kernels*.so"))
+    code = ALONE.format(target=str(without_compiler))
+    said = done([sys.executable, "-c", code], env={**os.environ, "RANGEVOTE_PURE": "0"})
+    compiled, why, scores = said.splitlines()
+    assert compiled == "False"
+    assert "Install a C++17 compiler and reinstall" in why
+    ours = rangevote.elect(["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]).scores.tolist()
+    assert scores == str(ours)  # the same bits

@@ -171,22 +171,6 @@ def test_control_characters_are_shown_on_a_terminal_not_obeyed():
     assert screen.getvalue() == "a\\x1b]0;title\\x07b\\x00\\x9b \\u202e é\n".encode()
 
 
-@posix
-def test_a_run_that_is_killed_resumes_to_the_same_bytes(run, tmp_path):
-    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    data.write_bytes(lines(*(ballot(i, *(f"a b {i} {j % 9}" for j in range(60))) for i in range(1500))))
-    process = spawn("vote", data, "-o", out, "--scores")
-    partial = tmp_path / "out.jsonl.partial"
-    until(lambda: partial.exists() and partial.stat().st_size)
-    process.kill()
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert not out.exists()
-    assert 0 < len(partial.read_bytes()) < len(run("vote", data, "--scores").out)
-    assert run("vote", data, "-o", out, "--scores", "--resume").code == 0
-    assert out.read_bytes() == run("vote", data, "--scores").out
-
-
 NO_RESULT = "line 1 of the output is not the result of an election; the file was changed. Use --force"
 
 

@@ -8,22 +8,26 @@ from typing import Any
 
 import pytest
 
+from tests.cli.conftest import lines
+
 ANSWERS = ["-s", "exact:last_number"]
 
 
-def line(id: int, answers: dict[str, str], **fields: Any) -> str:
+def answered(id: int, answers: dict[str, str], **fields: Any) -> dict[str, Any]:
+    """A ballot in which each member has one answer."""
     candidates = [{"text": text, "member": member} for member, text in answers.items()]
-    return json.dumps({"id": id, "candidates": candidates, **fields}) + "\n"
+    return {"id": id, "candidates": candidates, **fields}
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "panel.jsonl"
-    path.write_text(
-        line(1, {"a": "it is 3", "b": "3", "c": "4"}, meta={"gold": 3})
-        + line(2, {"a": "1", "b": "2", "c": "2"}, meta={"gold": "2"})
-        + line(3, {"a": "7", "b": "7", "c": "7"}, meta={"gold": 8})
+    ballots = (
+        answered(1, {"a": "it is 3", "b": "3", "c": "4"}, meta={"gold": 3}),
+        answered(2, {"a": "1", "b": "2", "c": "2"}, meta={"gold": "2"}),
+        answered(3, {"a": "7", "b": "7", "c": "7"}, meta={"gold": 8}),
     )
+    path.write_bytes(lines(*ballots))
     return path
 
 
@@ -67,8 +71,8 @@ def test_the_name_of_the_output_decides_what_is_written(run, file, tmp_path):
 
 def test_several_files_are_members_too(run, tmp_path):
     for name, texts in {"x": ["1", "2"], "y": ["1", "3"], "z": ["1", "3"]}.items():
-        lines = (json.dumps({"id": i, "candidates": [text]}) + "\n" for i, text in enumerate(texts))
-        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+        records = ({"id": i, "candidates": [text]} for i, text in enumerate(texts))
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(*records))
     files = [tmp_path / f"{name}.jsonl" for name in "xyz"]
     report = json.loads(run("panel", "report", *files, *ANSWERS, "--json").out)
     members = {member["name"]: member for member in report["members"]}
@@ -76,15 +80,22 @@ def test_several_files_are_members_too(run, tmp_path):
     assert members["x"]["share"] == pytest.approx(1 / 3)
 
 
-def test_what_cannot_be_reported_is_said_with_its_place(run, file, tmp_path):
-    other = tmp_path / "other.jsonl"
-    for content, options, code, message in (
-        (line(1, {"a": "1"}), ANSWERS, 3, "'a' is the only member"),
-        (line(1, {"a": "1", "b": "1"}, gold={}), [*ANSWERS, "--gold", "gold"], 3, "other.jsonl:1: gold: is"),
-        (line(1, {"a": "1", "b": "1"}), [*ANSWERS, "-o", other], 2, "is one of the inputs"),
-    ):
-        other.write_text(content)
-        done = run("panel", "report", other, *options)
-        assert done.code == code, done.err
-        assert message in done.err
+@pytest.mark.parametrize(
+    ("content", "options", "code", "message"),
+    [
+        (answered(1, {"a": "1"}), [], 3, "'a' is the only member"),
+        (answered(1, {"a": "1", "b": "1"}, gold={}), ["--gold", "gold"], 3, "other.jsonl:1: gold: is"),
+        (answered(1, {"a": "1", "b": "1"}), ["-o", "other.jsonl"], 2, "is one of the inputs"),
+    ],
+)
+def test_what_cannot_be_reported_is_said_with_its_place(
+    run, tmp_path, monkeypatch, content, options, code, message
+):
+    monkeypatch.chdir(tmp_path)
+    Path("other.jsonl").write_bytes(lines(content))
+    done = run("panel", "report", "other.jsonl", *ANSWERS, *options)
+    assert (done.code, message in done.err) == (code, True), done.err
+
+
+def test_a_panel_has_a_file(run):
     assert run("panel", "report").code == 2

@@ -223,16 +223,15 @@ def own_similarity(name: str) -> Any:
     sys.path.insert(0, os.getcwd())
     try:
         found = functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
-    except ModuleNotFoundError as error:
-        if error.name and module.startswith(error.name):
+    except AttributeError:
+        raise UsageError(f"-s {name}: the module {module!r} has no {attribute!r}.") from None
+    except Exception as error:  # whatever the user's module raises
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and module.startswith(missing):
             raise UsageError(
                 f"-s {name}: there is no module {module!r}, here or installed, and no similarity of that "
                 f"name.{nearest(stem, known)}"
             ) from None
-        raise SetupError(f"-s {name}: cannot import {module}: {error}.") from error
-    except AttributeError:
-        raise UsageError(f"-s {name}: the module {module!r} has no {attribute!r}.") from None
-    except Exception as error:  # whatever the user's module raises
         raise SetupError(f"-s {name}: cannot import {module}: {type(error).__name__}: {error}") from error
     return found() if isinstance(found, type) else found
 
@@ -407,22 +406,20 @@ def grouped(command: Command, name: str, options: Sequence[Option], build: Comma
     return decorated
 
 
-def _read_options(normalisation: str | None, sign: str | None, score_scale: str | None, **given: Any) -> Any:
+def _read_options(**given: Any) -> Any:
     from rangevote.formats import ReadOptions
 
-    given["normalisation"] = _number_or("length-normalised", normalisation, ("none", "length"))
-    given["sign"] = {"+": 1, "-": -1, None: None}[sign]
-    given["score_scale"] = _number_or("score-scale", score_scale, ("count",))
+    for flag, name, words in (
+        ("--length-normalised", "normalisation", ("none", "length")),
+        ("--score-scale", "score_scale", ("count",)),
+    ):
+        value = given[name]
+        try:
+            given[name] = value if value is None or value in words else float(value)
+        except ValueError:
+            raise UsageError(f"{flag} is {value!r}; it must be {', '.join(words)} or a number.") from None
+    given["sign"] = {"+": 1, "-": -1, None: None}[given["sign"]]
     return ReadOptions(**{option: value for option, value in given.items() if value is not None})
-
-
-def _number_or(option: str, value: str | None, words: Sequence[str]) -> str | float | None:
-    if value is None or value in words:
-        return value
-    try:
-        return float(value)
-    except ValueError:
-        raise UsageError(f"--{option} is {value!r}; it must be {', '.join(words)} or a number.") from None
 
 
 def read_file(path: str) -> str:
@@ -443,10 +440,10 @@ def read_secret(path: str) -> str:
     return text
 
 
-def secret_from_environment(name: str, environment: Mapping[str, str] = os.environ) -> str:
+def secret_from_environment(name: str) -> str:
     """The value of a variable, which must be set: keys are never given on the command line."""
-    value = environment.get(name, "")
-    if not value.strip():
+    value = os.environ.get(name, "").strip()
+    if not value:
         raise SetupError(f"the environment variable {name} is not set; it must have the key.")
     return value
 
@@ -456,5 +453,5 @@ def read_key(variable: str | None, file: str | None, option: str) -> str | None:
     if variable is not None and file is not None:
         raise UsageError(f"{option}-env and {option}-file are both given; a server has one key.")
     if variable is not None:
-        return secret_from_environment(variable).strip()
+        return secret_from_environment(variable)
     return None if file is None else read_secret(file).strip()
