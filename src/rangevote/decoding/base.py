@@ -7,6 +7,7 @@ lengths, log-probabilities, hidden states and the making of hypotheses are the s
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rangevote.decoding.arrays import Array, Floats, Integers, Mask, as_numpy, has_nan, library
-from rangevote.decoding.copy_filter import CopyFilter
 from rangevote.errors import DataError, UsageError
 from rangevote.models.protocol import Step
 
@@ -132,7 +132,7 @@ class Task:
     `numbers` are the inputs' indices in the whole run, `wanted` the inputs of the batch to search for,
     `stream` tells candidates from voters and `draws` is the range of samples wanted: with a seed they fix
     every random number, whatever else is in the batch. `limits` (inputs,) are the most tokens of each
-    input, `sources` its unigrams for the copy filter.
+    input, `sources` its unigrams for the copy filter, if there is one.
     """
 
     numbers: Sequence[int]
@@ -223,10 +223,7 @@ class SearchState(ABC):
 
     def __init__(self, search: Search, task: Task, live: Live) -> None:
         self.search, self.task, self.live = search, task, live
-        self._filter = None
-        if search.copy_filter is not None and task.sources is not None:
-            copies = CopyFilter.of(task.sources, search.copy_filter, task.ends, search.copy_prunes)
-            self._filter = copies.rows(live.owner)
+        self._filter = None if task.sources is None else CopyFilter(search, task, live.owner)
         self._hidden: Array | None = None  # (rows, dimension), summed over the row's tokens
 
     @abstractmethod
@@ -261,7 +258,7 @@ class SearchState(ABC):
         if self._hidden is not None:
             self._hidden = self._hidden[kept.parent]
         if self._filter is not None:
-            self._filter = self._filter.extended(kept.parent, kept.token)
+            self._filter.extend(kept.parent, kept.token)
         before = self.live
         self.live = Live(
             before.owner[kept.parent],
@@ -307,6 +304,50 @@ class SearchState(ABC):
                 f"input are out of range: try float32 (dtype='float32'), or leave the input out.",
                 field=f"inputs[{number}]",
             )
+
+
+NOTHING = -1  # fills the sources up to one width
+
+
+class CopyFilter:
+    """The copy filter of Ott et al. (2018): no hypothesis may contain too much of the source.
+
+    A copy contains at least a given share of the source's distinct unigrams. "live" prunes copies as soon as
+    they are copies: since a hypothesis only ever gains unigrams, this forbids exactly the extensions that
+    reach the share, and the next best replace them, so that the beam stays full. "finished" lets them live
+    but not end, as the original seems to do; copies that run on past the end of the source may then remain.
+    Unigrams are the model's own tokens; while searching there are no words yet.
+    """
+
+    def __init__(self, search: Search, task: Task, owner: Integers) -> None:
+        """For rows (rows,) without tokens; a source without tokens filters nothing."""
+        assert search.copy_filter is not None
+        assert task.sources is not None
+        distinct = [sorted(set(source) - set(task.ends.tolist())) for source in task.sources]
+        table = np.full((len(distinct), max(map(len, distinct), default=0)), NOTHING, dtype=np.int64)
+        for row, tokens in zip(table, distinct, strict=True):
+            row[: len(tokens)] = tokens
+        # The slack keeps 0.28 * 25 = 7.000000000000001 from asking for eight.
+        needed = [math.ceil(search.copy_filter * len(tokens) - 1e-9) for tokens in distinct]
+        self._sources = table[owner]  # (rows, width) distinct tokens of the source
+        self._needed = np.array(needed, dtype=np.int64)[owner]  # (rows,) how many of them make a copy
+        self._seen = np.zeros(self._sources.shape, dtype=bool)  # (rows, width)
+        self._ends = None if search.copy_prunes == "live" else task.ends
+
+    def extend(self, parents: Integers, tokens: Integers) -> None:
+        """Go one token further."""
+        self._sources, self._needed = self._sources[parents], self._needed[parents]
+        self._seen = self._seen[parents] | (self._sources == tokens[:, None])
+
+    def forbidden(self) -> tuple[Integers, Integers]:
+        """Rows and tokens of the extensions that would make a copy, or end one."""
+        seen = self._seen.sum(axis=1)
+        if self._ends is not None:
+            copies = np.nonzero((self._needed > 0) & (seen >= self._needed))[0]
+            return copies.repeat(len(self._ends)), np.tile(self._ends, len(copies))
+        ripe = seen + 1 >= self._needed  # one more makes a copy
+        rows, columns = np.nonzero(ripe[:, None] & ~self._seen & (self._sources != NOTHING))
+        return rows, self._sources[rows, columns]
 
 
 def random_generator(seed: int, stream: int, input: int, draw: int = 0) -> np.random.Generator:

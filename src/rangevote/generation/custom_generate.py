@@ -194,16 +194,12 @@ class GenerateCall:
                 end = [ends[0]] if winner.finished and ends else []
                 sequences.append([*prompt, *(winner.tokens or ()), *end])
                 scores.append(winner.logprob if winner.ranked_by is None else winner.ranked_by)
-        padded = self._padded(sequences, ends)
+        pad = self.config._pad_token_tensor
+        fill = int(pad.flatten()[0]) if pad is not None else ends[0] if ends else -1
+        rows = [self.ids.new_tensor(tokens) for tokens in sequences]
+        padded = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=fill)
         if not self.config.return_dict_in_generate:
             return padded
         encoder = self.model.config.is_encoder_decoder
         kind: Any = utils.GenerateBeamEncoderDecoderOutput if encoder else utils.GenerateBeamDecoderOnlyOutput
         return kind(sequences=padded, sequences_scores=torch.tensor(scores, device=self.ids.device))
-
-    def _padded(self, sequences: list[list[int]], ends: Any) -> Tensor:
-        pad = self.config._pad_token_tensor
-        fill = int(pad.flatten()[0]) if pad is not None else ends[0] if ends else -1
-        longest = max(map(len, sequences))
-        rows = [[*tokens, *[fill] * (longest - len(tokens))] for tokens in sequences]
-        return self.ids.new_tensor(rows)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from rangevote.errors import DataError, SetupError, UsageError, need, shown
 from rangevote.models.hub import quiet
@@ -129,16 +130,12 @@ def _templated(source: Any, messages: Sequence[Mapping[str, Any]], **options: An
 
 def padded(ids: Sequence[Sequence[int]], *, left: bool, pad: int, device: torch.device) -> dict[str, Tensor]:
     """`input_ids` and `attention_mask`, each (inputs, length)."""
-    most = max(map(len, ids))
-    tokens = np.full((len(ids), most), pad, dtype=np.int64)
-    mask = np.zeros_like(tokens)
-    for i, one in enumerate(ids):
-        where = slice(most - len(one), most) if left else slice(0, len(one))
-        tokens[i, where], mask[i, where] = one, 1
-    return {
-        "input_ids": torch.as_tensor(tokens, device=device),
-        "attention_mask": torch.as_tensor(mask, device=device),
-    }
+    rows = [torch.tensor(one[::-1] if left else one) for one in ids]
+    tokens = pad_sequence(rows, batch_first=True, padding_value=pad)
+    mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+    if left:  # older versions of torch pad on the right alone
+        tokens, mask = tokens.flip(1), mask.flip(1)
+    return {"input_ids": tokens.to(device), "attention_mask": mask.to(device)}
 
 
 def is_chat(input: Any) -> bool:
