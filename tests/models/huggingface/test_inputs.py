@@ -18,6 +18,7 @@ from tests.models.huggingface.tiny import (
     PAD,
     ROOM,
     SEEING,
+    first,
     images,
     make_processor,
     make_tokenizer,
@@ -27,10 +28,6 @@ TEMPLATE = (
     "{% for m in messages %}{{ m['role'] }} : {{ m['content'] }} {% endfor %}"
     "{% if add_generation_prompt %}assistant :{% endif %}"
 )
-
-
-def first(model, *inputs) -> torch.Tensor:
-    return model.step(model.start(inputs), None).log_probs
 
 
 @pytest.mark.parametrize("kind", ["llama", "bart"])

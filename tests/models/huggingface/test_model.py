@@ -16,15 +16,15 @@ from tests.models.contract import ModelContract
 from tests.models.huggingface.tiny import (
     BEGIN,
     END,
-    IDS,
     MODELS,
     PAD,
     SEEING,
     SHARING,
     forced,
-    images,
+    inputs_of,
     make,
     make_processor,
+    model_of,
 )
 
 CASES = [("llama", True), ("bart", False), ("mamba", True)]
@@ -38,21 +38,15 @@ class TestHuggingFace(ModelContract):
 
     @pytest.fixture
     def model(self, tiny_model, kind, share):
-        return HuggingFace(
-            tiny_model(kind), processor=make_processor() if kind in SEEING else None, share=share
-        )
+        return model_of(kind, tiny_model(kind), share=share)
 
     @pytest.fixture
     def inputs(self, kind):
-        return images() if kind in SEEING else IDS
+        return inputs_of(kind)
 
 
 # BLIP's decoder takes no image of its own; what it says is compared with `generate` below.
 KINDS = [kind for kind in MODELS if kind != "blip"]
-
-
-def given(kind: str) -> tuple[list, dict]:
-    return (images(), {"processor": make_processor()}) if kind in SEEING else (IDS, {})
 
 
 @pytest.mark.parametrize(
@@ -61,8 +55,8 @@ def given(kind: str) -> tuple[list, dict]:
 def test_rows_say_what_one_pass_over_the_whole_sequence_says(tiny_model, kind, share):
     if kind == "git" and Version(transformers.__version__) < Version("5.22"):
         pytest.skip("its steps with a cache differ from one pass in older versions")
-    net, (inputs, more) = tiny_model(kind), given(kind)
-    model = HuggingFace(net, share=share, **more)
+    net, inputs = tiny_model(kind), inputs_of(kind)
+    model = model_of(kind, net, share=share)
     written = np.random.default_rng(0).integers(4, 40, size=(2 * len(inputs), 20))
     owner = np.arange(len(written)) // 2  # two rows of every input
     step = model.step(model.select(model.start(inputs), owner), None)
@@ -80,8 +74,8 @@ def test_rows_say_what_one_pass_over_the_whole_sequence_says(tiny_model, kind, s
 
 @pytest.mark.parametrize("kind", ["llama", "bart", "git", "blip"])
 def test_the_likeliest_token_at_every_step_is_what_generate_writes(tiny_model, kind):
-    net, (inputs, more) = tiny_model(kind), given(kind)
-    model = HuggingFace(net, **more)
+    net, inputs = tiny_model(kind), inputs_of(kind)
+    model = model_of(kind, net)
     step, tokens = model.step(model.start(inputs), None), []
     for _ in range(12):
         tokens.append(step.log_probs.argmax(dim=-1).numpy())

@@ -10,7 +10,7 @@ import transformers
 from rangevote.models.huggingface.model import Continued, HuggingFace
 from rangevote.models.huggingface.shared_prefix import SharedPrompt
 from rangevote.models.huggingface.steps import Prepared
-from tests.models.huggingface.tiny import IDS, SEEING, SHARING, images, make_processor
+from tests.models.huggingface.tiny import IDS, SHARING, inputs_of, model_of
 
 K = 3
 
@@ -40,9 +40,7 @@ def walk(model, state) -> list[torch.Tensor]:
 @pytest.mark.parametrize("kind", ["llama", "bart", "vit-gpt2", "git"])
 def test_it_says_what_the_model_says_of_the_same_inputs(tiny_model, kind):
     net = tiny_model(kind)
-    processor = make_processor() if kind in SEEING else None
-    model = HuggingFace(net, processor=processor)
-    inputs = images() if kind in SEEING else IDS
+    model, inputs = model_of(kind, net), inputs_of(kind)
     prepared = handed(net, model._encoder.encode(inputs)[0])
     assert prepared.inputs == range(len(inputs))
     assert list(prepared.ends) == list(model.ends)

@@ -12,13 +12,9 @@ import transformers
 from rangevote.models.huggingface import shared_prefix
 from rangevote.models.huggingface.model import HuggingFace
 from rangevote.models.huggingface.shared_prefix import SharedPrompt
-from tests.models.huggingface.tiny import DECODER, IDS, SEEING, SHARING, images, make, make_processor
+from tests.models.huggingface.tiny import DECODER, IDS, SEEING, SHARING, images, make, model_of
 
 LONG = [[(7 * i + j) % 35 + 4 for j in range(20)] for i in range(4)]
-
-
-def model_of(net, share=True, kind="llama") -> HuggingFace:
-    return HuggingFace(net, processor=make_processor() if kind in SEEING else None, share=share)
 
 
 def walk(model, inputs, seed: int, steps: int = 20, rows: int = 9) -> list[torch.Tensor]:
@@ -38,7 +34,7 @@ def walk(model, inputs, seed: int, steps: int = 20, rows: int = 9) -> list[torch
 @pytest.mark.parametrize("kind", SHARING)
 def test_shared_rows_say_what_plain_rows_say(tiny_model, kind, seed):
     inputs = images() if kind in SEEING else [IDS, LONG][seed]
-    shared, plain = (model_of(tiny_model(kind), share, kind) for share in (True, False))
+    shared, plain = (model_of(kind, tiny_model(kind), share=share) for share in (True, False))
     for found, expected in zip(walk(shared, inputs, seed), walk(plain, inputs, seed), strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=2e-4)
     assert set(shared._trials.values()) == {True}
@@ -46,14 +42,14 @@ def test_shared_rows_say_what_plain_rows_say(tiny_model, kind, seed):
 
 
 def test_attention_in_small_pieces_gives_the_same(tiny_model, monkeypatch):
-    whole = walk(model_of(tiny_model("qwen2")), LONG, 1)
+    whole = walk(model_of("qwen2", tiny_model("qwen2")), LONG, 1)
     monkeypatch.setattr(shared_prefix, "MOST_SCORES", 1)
-    for found, expected in zip(walk(model_of(tiny_model("qwen2")), LONG, 1), whole, strict=True):
+    for found, expected in zip(walk(model_of("qwen2", tiny_model("qwen2")), LONG, 1), whole, strict=True):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
 
 
 def test_a_prompt_is_kept_once_however_many_rows_it_has(tiny_model):
-    model = model_of(tiny_model("llama"))
+    model = model_of("llama", tiny_model("llama"))
     fresh = model.start(LONG)
     kept = [prefix.keys.data_ptr() for prefix in fresh.prompt.prefix.own]
     state = model.step(model.select(fresh, np.arange(400) // 100), np.full(400, 5)).state
@@ -67,13 +63,13 @@ def test_a_prompt_is_kept_once_however_many_rows_it_has(tiny_model):
 
 
 def test_inputs_without_rows_are_let_go_and_a_fresh_state_keeps_them(tiny_model):
-    model = model_of(tiny_model("llama"))
+    model = model_of("llama", tiny_model("llama"))
     fresh = model.start(LONG)
     step = model.step(model.select(fresh, np.array([0, 1, 2, 3])), np.full(4, 5))
     state = model.select(step.state, np.array([3, 3, 1]))
     assert all(len(layer.tag.prefix.keys) == 2 for layer in state.rows._past.layers)
     found = model.step(state, np.array([6, 7, 8])).log_probs
-    plain = model_of(tiny_model("llama"), share=False)
+    plain = model_of("llama", tiny_model("llama"), share=False)
     step = plain.step(plain.select(plain.start(LONG), np.array([3, 3, 1])), np.full(3, 5))
     torch.testing.assert_close(
         found, plain.step(step.state, np.array([6, 7, 8])).log_probs, rtol=0, atol=1e-4
@@ -85,7 +81,7 @@ def test_inputs_without_rows_are_let_go_and_a_fresh_state_keeps_them(tiny_model)
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float64])
 def test_other_kinds_of_numbers_are_shared_too_and_answers_are_float32(dtype):
     net = make("qwen2").to(dtype)
-    shared, plain = (walk(model_of(net, share), LONG, 2, steps=5) for share in (True, False))
+    shared, plain = (walk(HuggingFace(net, share=share), LONG, 2, steps=5) for share in (True, False))
     tolerance = {torch.float64: 1e-5}.get(dtype, 1.0)
     for found, expected in zip(shared, plain, strict=True):
         assert found.dtype == torch.float32
@@ -94,19 +90,19 @@ def test_other_kinds_of_numbers_are_shared_too_and_answers_are_float32(dtype):
 
 def test_a_model_that_asks_for_more_than_we_do_goes_the_plain_way(tiny_model):
     for kind in ("bloom", "mistral", "gemma2", "mamba"):
-        assert not isinstance(model_of(tiny_model(kind)).start(LONG).prompt, SharedPrompt)
+        assert not isinstance(model_of(kind, tiny_model(kind)).start(LONG).prompt, SharedPrompt)
 
 
 def test_a_model_whose_shared_answers_would_differ_goes_the_plain_way(tiny_model, monkeypatch):
     crossed = shared_prefix._crossed
     monkeypatch.setattr(shared_prefix, "_crossed", lambda *given: crossed(*given) * 1.1)
-    model = model_of(tiny_model("bart"))
+    model = model_of("bart", tiny_model("bart"))
     assert not isinstance(model.start(IDS).prompt, SharedPrompt)
     assert list(model._trials.values()) == [False]
 
 
 def test_a_prompt_with_no_room_for_a_trial_is_not_tried(tiny_model):
-    model = model_of(tiny_model("gpt2"))
+    model = model_of("gpt2", tiny_model("gpt2"))
     step = model.step(model.start([[5] * 63]), None)
     assert model.room(step.state).tolist() == [1]
     assert model._trials == {}
@@ -116,7 +112,7 @@ def test_the_model_comes_back_as_it_was(tiny_model):
     net = tiny_model("llama")
     before = (net.config.to_dict(), net.generation_config.to_dict(), net.config._attn_implementation)
     hooks, head = dict(net.lm_head._forward_pre_hooks), dict(vars(net.lm_head))
-    walk(model_of(net), LONG, 0, steps=3)
+    walk(HuggingFace(net), LONG, 0, steps=3)
     assert (net.config.to_dict(), net.generation_config.to_dict(), net.config._attn_implementation) == before
     assert net.lm_head._forward_pre_hooks == hooks
     assert vars(net.lm_head).keys() == head.keys()
@@ -125,7 +121,7 @@ def test_the_model_comes_back_as_it_was(tiny_model):
 
 def test_the_model_comes_back_as_it_was_after_an_error(tiny_model, monkeypatch):
     net = tiny_model("llama")
-    model = model_of(net)
+    model = HuggingFace(net)
     state = model.step(model.start(LONG), None).state
     monkeypatch.setattr(shared_prefix, "_joined", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -139,7 +135,7 @@ def test_a_model_in_training_is_read_without_dropout_and_stays_in_training():
     config = transformers.GPT2Config(vocab_size=40, n_embd=32, n_layer=2, n_head=4, eos_token_id=2)
     net = transformers.GPT2LMHeadModel(config).train()
     net.transformer.h[1].eval()
-    first, second = (walk(model_of(net), LONG, 0, steps=3) for _ in range(2))
+    first, second = (walk(HuggingFace(net), LONG, 0, steps=3) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
     assert net.training
     assert net.transformer.h[0].training
@@ -148,9 +144,9 @@ def test_a_model_in_training_is_read_without_dropout_and_stays_in_training():
 
 def test_eager_attention_gives_the_same_and_stays_eager():
     net = make("qwen2")
-    expected = walk(model_of(net), LONG, 0, steps=4)
+    expected = walk(HuggingFace(net), LONG, 0, steps=4)
     net.set_attn_implementation("eager")
-    for found, known in zip(walk(model_of(net), LONG, 0, steps=4), expected, strict=True):
+    for found, known in zip(walk(HuggingFace(net), LONG, 0, steps=4), expected, strict=True):
         torch.testing.assert_close(found, known, rtol=0, atol=1e-4)
     assert net.config._attn_implementation == "eager"
 
@@ -160,11 +156,11 @@ def test_threads_may_use_one_model_at_the_same_time():
     net = transformers.LlamaForCausalLM(transformers.LlamaConfig(**DECODER)).eval()
     prompts = torch.tensor(LONG)
     with torch.no_grad():
-        expected = [walk(model_of(net), LONG, 0, steps=6), net(prompts).logits]
+        expected = [walk(HuggingFace(net), LONG, 0, steps=6), net(prompts).logits]
     wrong = []
 
     def steps() -> None:
-        for found, known in zip(walk(model_of(net), LONG, 0, steps=6), expected[0], strict=True):
+        for found, known in zip(walk(HuggingFace(net), LONG, 0, steps=6), expected[0], strict=True):
             wrong.append((found - known).abs().max() > 1e-4)
 
     def passes() -> None:

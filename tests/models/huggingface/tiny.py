@@ -14,6 +14,8 @@ import transformers
 from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from rangevote.models.huggingface.model import HuggingFace
+
 VOCABULARY = 40
 PAD, BEGIN, END, UNKNOWN = range(4)
 TEXT = "a the dog cat man woman runs sits sleeps eats red green blue big small in on under house tree"
@@ -161,6 +163,20 @@ def make_processor() -> Any:
     """For images of 16 x 16 points."""
     size = {"height": 16, "width": 16}
     return transformers.ViTImageProcessorPil(size=size)
+
+
+def model_of(kind: str, net: Any, **options: Any) -> HuggingFace:
+    """The network behind the seam, with a processor if it sees."""
+    return HuggingFace(net, processor=make_processor() if kind in SEEING else None, **options)
+
+
+def inputs_of(kind: str) -> list[Any]:
+    return images() if kind in SEEING else IDS
+
+
+def first(model: Any, *inputs: Any) -> torch.Tensor:
+    """Log-probabilities of the first token."""
+    return model.step(model.start(inputs), None).log_probs
 
 
 #: Of different lengths, one long enough that rows share it and others so short that they get copies.
