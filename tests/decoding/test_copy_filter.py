@@ -6,11 +6,9 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from rangevote.decoding import search
-from rangevote.decoding.beam import Beam, LengthNormalised
+from rangevote.decoding.beam import Beam
 from rangevote.decoding.sample import Nucleus, Sample, TopK
 from rangevote.errors import DataError
 from tests.decoding import twins
@@ -19,7 +17,6 @@ from tests.decoding.every import BEAMS, EVERY, SAMPLINGS
 from tests.decoding.models import InTorch, SeveralEnds, Written
 from tests.models.table import TableModel, enumerate_sequences
 
-SHARES = [0.1, 0.25, 1 / 3, 0.4, 0.5, 0.6, 2 / 3, 0.75, 0.9, 1.0]
 SOURCES = [
     (1, 2, 3),
     (1, 2, 3, 4),
@@ -99,27 +96,6 @@ def test_no_search_returns_a_copy(method, share, kind):
         missing += sum(not allowed(tuple(one.tokens)) for one in before)
     assert missing or method.size == 1  # or the filter had nothing to do
     assert ranking(found[2]) == ranking(plain[2])  # an empty source filters nothing
-
-
-@given(
-    st.integers(2, 7),
-    st.integers(0, 10**6),
-    st.integers(1, 12),
-    st.integers(1, 5),
-    st.lists(st.integers(0, 6), max_size=6),
-    st.sampled_from(SHARES),
-)
-def test_any_filtered_beam_is_what_its_definition_says(vocab, seed, k, limit, source, share):
-    model = TableModel(vocab, 4, seed)
-    source = tuple(token % vocab for token in source)
-    allowed = twins.copies(source, share)
-    (found,) = search(model, [source], Beam(k, max_new_tokens=limit, copy_filter=share))
-    assert_same(found, twins.beam(model, source, k, limit, allowed=allowed))
-    (found,) = search(model, [source], LengthNormalised(k, max_new_tokens=limit, copy_filter=share))
-    normalised = twins.beam(
-        model, source, k, limit, allowed=allowed, worth=lambda score, length: score / length
-    )
-    assert_same(found, normalised)
 
 
 def test_every_end_of_the_model_is_no_unigram():

@@ -23,13 +23,6 @@ from tests.models.table import TableModel
 class BrokenInTorch(Broken, InTorch):
     """NaN in tensors."""
 
-    def step(self, state, tokens):
-        found = InTorch.step(self, state, tokens)
-        for row, place in zip(found.log_probs, found.state.rows, strict=True):
-            if place == self.where:
-                row[slice(None) if self.tokens is None else self.tokens] = np.nan
-        return found
-
 
 @pytest.mark.parametrize("kind", [Broken, BrokenInTorch])
 @pytest.mark.parametrize("method", EVERY, ids=str)
@@ -131,7 +124,7 @@ def test_a_search_that_is_none_is_told_before_any_model_runs():
 def test_states_of_a_model_that_has_none_are_told(method):
     with pytest.raises(UsageError, match=r"this model has no hidden states.*leave `states` off"):
         search(Mute(4, 3, seed=0), ["a"], method, states=True)
-    assert search(Mute(4, 3, seed=0), ["a"], method)[0]
+    assert search(Mute(4, 3, seed=0), ["a"], method)[0][0].text is None
 
 
 @pytest.mark.parametrize("method", EVERY, ids=str)

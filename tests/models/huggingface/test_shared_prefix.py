@@ -88,11 +88,6 @@ def test_other_kinds_of_numbers_are_shared_too_and_answers_are_float32(dtype):
         assert (found - expected).abs().mean() < tolerance
 
 
-def test_a_model_that_asks_for_more_than_we_do_goes_the_plain_way(tiny_model):
-    for kind in ("bloom", "mistral", "gemma2", "mamba"):
-        assert not isinstance(model_of(kind, tiny_model(kind)).start(LONG).prompt, SharedPrompt)
-
-
 def test_a_model_whose_shared_answers_would_differ_goes_the_plain_way(tiny_model, monkeypatch):
     crossed = shared_prefix._crossed
     monkeypatch.setattr(shared_prefix, "_crossed", lambda *given: crossed(*given) * 1.1)
