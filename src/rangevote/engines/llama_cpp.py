@@ -24,11 +24,11 @@ from rangevote.engines.openai import hypotheses_of as hypotheses_of
 from rangevote.errors import DataError, MissingExtra, SetupError
 from rangevote.hypothesis import Hypothesis
 
-#: Samples that are drawn in parallel, and the most that one call returns.
-SLOTS = 4
+#: Samples that are drawn in parallel, and the most that one call returns; tokens of each with its prompt.
+SLOTS, CONTEXT = 4, 4096
 
 
-def start_server(path: Path, *, key: str = "", context: int = 4096) -> Any:
+def start_server(path: Path, *, key: str = "") -> Any:
     """llama.cpp's own server, in threads of this process; its `listening_address` is on loopback.
 
     Weights and chat template are those of the file. With a `key`, requests over HTTP need it.
@@ -42,7 +42,7 @@ def start_server(path: Path, *, key: str = "", context: int = 4096) -> Any:
         ) from error
     settings = xllamacpp.CommonParams()
     settings.model.path, settings.model_alias = os.fspath(path), {path.stem}
-    settings.n_ctx, settings.n_parallel = context * SLOTS, SLOTS
+    settings.n_ctx, settings.n_parallel = CONTEXT * SLOTS, SLOTS
     settings.warmup, settings.verbosity = False, -1
     if key:
         settings.api_keys = [key]
@@ -61,8 +61,8 @@ class LlamaCppEngine:
     Samples follow the seed in the order of the inputs: the same run draws the same.
     """
 
-    def __init__(self, path: Path, *, chat: bool = True, context: int = 4096) -> None:
-        self._server = start_server(path, context=context)
+    def __init__(self, path: Path, *, chat: bool = True) -> None:
+        self._server = start_server(path)
         self._name, self._chat, self._asked = path.name, chat, 0
 
     def hypotheses(self, inputs: Sequence[Any], search: Search) -> list[list[Hypothesis]]:

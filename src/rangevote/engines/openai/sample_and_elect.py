@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import compress, pairwise
+from itertools import compress, pairwise, zip_longest
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -164,10 +164,6 @@ class SamplePool:
             if outcome in ("refusal", "filtered")
         ]
 
-    def hypotheses(self, *, sampled: bool = True) -> list[Hypothesis]:
-        """The usable choices for an election; beams are not `sampled`."""
-        return [hypothesis_of(choice, sampled=sampled) for choice in self.usable]
-
 
 @dataclass(frozen=True)
 class ElectionOutcome:
@@ -282,23 +278,19 @@ class ServerElection:
         dealt = dict.fromkeys(stage, range(query.n)) if query.beams else parts(draws, stage)
         asked = {name: part for name, part in dealt.items() if part and name not in self.failing}
         answers = await asyncio.gather(*(self._ask_member(query, *each) for each in asked.items()))
-        choices: list[tuple[int, ServerChoice]] = []
-        usage, calls, failed = Usage(), 0, list[UpstreamError]()
-        for name, answer in zip(asked, answers, strict=True):
-            if isinstance(answer, UpstreamError):
-                failed.append(answer)
-                continue
-            panel = len(query.members) > 1
-            choices += enumerate(one._replace(member=name) if panel else one for one in answer.choices)
-            usage, calls, failed = usage + answer.usage, calls + answer.calls, failed + answer.failed
-        if not choices:
-            if failed and not self.more:
-                self.failed(query, pool, failed[0])
-            pool.fail(failed, len(draws), missing=len(draws))
-            return False
         # in the order of the draws: one of each member in turn
-        found = [choice for _, choice in sorted(choices, key=lambda numbered: numbered[0])]
-        samples = Samples(found, usage, calls, failed)
+        turns = zip_longest(*(answer.choices for answer in answers))
+        samples = Samples(
+            [choice for turn in turns for choice in turn if choice is not None],
+            sum((answer.usage for answer in answers), Usage()),
+            sum(answer.calls for answer in answers),
+            [error for answer in answers for error in answer.failed],
+        )
+        if not samples.choices:
+            if samples.failed and not self.more:
+                self.failed(query, pool, samples.failed[0])
+            pool.fail(samples.failed, len(draws), missing=len(draws))
+            return False
         if samples.characters <= MANY:
             pool.add(samples, len(draws))
         else:
@@ -306,21 +298,24 @@ class ServerElection:
         self.received(query, pool, samples, len(draws))
         return True
 
-    async def _ask_member(self, query: Query, name: str, draws: range) -> Samples | UpstreamError:
+    async def _ask_member(self, query: Query, name: str, draws: range) -> Samples:
+        """A member's samples; none if it failed."""
+        panel = len(query.members) > 1
         if query is self.voters or self.voters is None:
             self.asked[name] += len(draws)
-        if len(query.members) > 1 and query.seed is not None:  # otherwise equal models would draw the same
+        if panel and query.seed is not None:  # otherwise equal models would draw the same
             query = replace(query, seed=derived_seed(query.seed, name))
         try:
             samples = await self.fetch(name, query, draws)
         except UpstreamError as error:
-            if len(query.members) > 1:
+            if panel:
                 self.failing.add(name)
                 self.left_out(name, error)
-            return error
+            return Samples([], Usage(), 0, [error])
         if query.beams:
             check_beams(samples.choices, query.n)
-        return samples
+        choices = [one._replace(member=name) for one in samples.choices] if panel else samples.choices
+        return samples._replace(choices=choices)
 
     # Subclasses override these.
 
@@ -388,14 +383,23 @@ class ServerElection:
             standing.append(left[name] >= 0)
         return standing
 
-    def _ballot(self) -> Ballot:
-        samples = self.sampled.hypotheses()
+    def _parties(self) -> tuple[list[ServerChoice], list[ServerChoice] | None]:
+        """The choices that stand for election, and those that vote (None: the same)."""
+        sampled = self.sampled.usable
         if isinstance(self.candidates, Query):
-            return Ballot(self.searched.hypotheses(sampled=not self.candidates.beams), samples or None)
-        standing = self._standing(samples)
+            return self.searched.usable, sampled or None
+        standing = self._standing(sampled)
         if standing is None or all(standing):
-            return Ballot(samples, None)
-        return Ballot(list(compress(samples, standing)), samples)
+            return sampled, None
+        return list(compress(sampled, standing)), sampled
+
+    def _ballot(self) -> Ballot:
+        candidates, voters = self._parties()
+        drawn = not (isinstance(self.candidates, Query) and self.candidates.beams)
+        return Ballot(
+            [hypothesis_of(choice, sampled=drawn) for choice in candidates],
+            None if voters is None else [hypothesis_of(choice) for choice in voters],
+        )
 
     def _decided(self) -> bool:
         """Whether the winner is certain and all samples together elect the same."""
@@ -413,7 +417,7 @@ class ServerElection:
     def _certain(self) -> str | Sequence[int] | None:
         """The winner, if the samples that are independent of the candidates have decided; otherwise None."""
         assert self.confidence is not None
-        samples, ends = self.sampled.hypotheses(), self.sampled.ends
+        samples, ends = [hypothesis_of(choice) for choice in self.sampled.usable], self.sampled.ends
         settings, standing = self.settings.replace(weights="count"), self._standing(samples)
         if isinstance(settings.shares, Mapping):
             silent = self.failing - {one.member for one in samples}
@@ -451,9 +455,6 @@ class ServerElection:
         began, ballot = perf_counter(), self._ballot()
         result = self.vote(ballot)
         self.seconds += perf_counter() - began
-        usable = (self.searched if isinstance(self.candidates, Query) else self.sampled).usable
-        if standing := None if isinstance(self.candidates, Query) else self._standing(usable):
-            usable = list(compress(usable, standing))
         voting = self.voting
         spared = [name for name, asked in self.asked.items() if not asked and name not in self.failing]
         return ElectionOutcome(
@@ -465,7 +466,7 @@ class ServerElection:
             {name: count for name, count in voting.counts.items() if count},
             self.saved + (self.voters or self._search).size(spared),
             self.certain,
-            usable,
+            self._parties()[0],
             self.seconds,
             self.asked,
         )
