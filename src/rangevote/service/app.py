@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -22,10 +22,11 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from rangevote.engines.openai.client import UpstreamError
 from rangevote.engines.openai.sample_and_elect import ElectionOutcome
 from rangevote.service.chat_api import ElectionResponse, Reply, new_id
 from rangevote.service.config import ServiceConfig
-from rangevote.service.errors import ApiError, internal_error, json_response, timeout
+from rangevote.service.errors import ApiError, internal_error, json_response, timeout, upstream_failure
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
 from rangevote.service.middleware import AccessLog, Auth, Keys, Queue, log_event, log_failure
 from rangevote.service.requests import CompletionRequest, Endpoint, read_object, read_request
@@ -120,7 +121,7 @@ class Service:
         self._source, self._config, self._metrics, self._details = source, config, metrics, details
         self._queue = Queue(config.limits)
         self._pages = ElectionPages(config.keep_elections, config.hosts)
-        self._ready: tuple[float, ApiError | None] = (-READY_KEPT, None)
+        self._ready = -READY_KEPT, False
         metrics.gauge("rangevote_in_flight", "Elections under way.", lambda: self._queue.running)
         metrics.gauge("rangevote_queue", "Requests that wait for their turn.", lambda: self._queue.waiting)
 
@@ -144,17 +145,14 @@ class Service:
 
     async def ready(self, request: Request) -> Response:
         """Whether an upstream answers; the result is kept for a moment."""
-        at, error = self._ready
+        at, ready = self._ready
         if time.monotonic() - at > READY_KEPT:
             try:
-                await asyncio.wait_for(self._source.check_ready(), self._config.limits.connect_seconds)
-                error = None
+                ready = await asyncio.wait_for(self._source.answers(), self._config.limits.connect_seconds)
             except asyncio.TimeoutError:
-                error = timeout()
-            except ApiError as raised:
-                error = raised
-            self._ready = time.monotonic(), error
-        if error is None:
+                ready = False
+            self._ready = time.monotonic(), ready
+        if ready:
             return json_response({"status": "ready"})
         raise ApiError(503, "the model's server does not answer", code="not_ready", retry_after=READY_KEPT)
 
@@ -164,9 +162,12 @@ class Service:
     async def models(self, request: Request) -> Response:
         """All models, or the one that the path names."""
         self._profile(request)
+        try:
+            names = (*await self._source.models(), *self._config.aliases)
+        except UpstreamError as error:
+            raise upstream_failure(error) from None
         listed = {
-            name: {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"}
-            for name in (*await self._source.models(), *self._config.aliases)
+            name: {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"} for name in names
         }
         name = request.path_params.get("id")
         if name is None:
@@ -181,13 +182,10 @@ class Service:
         with self._queue.enter():
             request, given = await self._read(Request(scope, receive), endpoint)
             deadline = began + self._config.limits.total_seconds
-
-            async def reply() -> Reply:
-                elected = await self._reply(request, state, deadline, endpoint)
-                return ResponsesReply(*elected, given=given) if endpoint == "responses" else Reply(*elected)
-
+            kind = partial(ResponsesReply, given=given) if endpoint == "responses" else Reply
+            work = partial(self._reply, kind, new_id(endpoint), request, state, deadline)
             report = partial(self._report, state["request"])
-            await ElectionResponse(reply, self._config.limits, report, stream=request.stream)(
+            await ElectionResponse(work, self._config.limits, report, stream=request.stream)(
                 scope, receive, send
             )
 
@@ -220,15 +218,22 @@ class Service:
         return profile
 
     async def _reply(
-        self, request: CompletionRequest, state: Mapping[str, Any], deadline: float, endpoint: Endpoint
-    ) -> tuple[str, CompletionRequest, list[ElectionOutcome], list[str | None]]:
-        """Wait for a turn, elect, count and log; returns what a `Reply` is made of."""
+        self,
+        kind: Callable[..., Reply],
+        id: str,
+        request: CompletionRequest,
+        state: Mapping[str, Any],
+        deadline: float,
+    ) -> Reply:
+        """Wait for a turn, elect, count and log."""
         try:
             with anyio.fail_after(deadline - time.monotonic()):
                 outcomes = await self._elect(request, deadline)
         except TimeoutError:
             raise timeout() from None
-        id, pages = new_id(endpoint), []
+        except UpstreamError as error:
+            raise upstream_failure(error) from None
+        pages = []
         for number, (one, outcome) in enumerate(zip(request.each(), outcomes, strict=True)):
             self._count(outcome)
             log_event(
@@ -244,7 +249,7 @@ class Service:
             )
             own = id if len(outcomes) == 1 else f"{id}-{number}"
             pages.append(self._pages.keep(own, one, outcome, state["client"]))
-        return id, request, outcomes, pages
+        return kind(id, request, outcomes, pages)
 
     async def _elect(self, request: CompletionRequest, deadline: float) -> list[ElectionOutcome]:
         """The elections of all prompts, which take one turn."""

@@ -35,7 +35,7 @@ from rangevote.formats.choices import CHAT, COMPLETIONS
 from rangevote.generation.plan import Escalation
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
-from rangevote.service.errors import ApiError, invalid, upstream_failure
+from rangevote.service.errors import ApiError, invalid
 from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 
@@ -96,10 +96,7 @@ class Upstream:
         """The models that clients may request: those of the configuration, or all that the server lists."""
         if self.config.upstreams:
             return (self.config.panel, *self.clients)
-        try:
-            return self.config.allow_models or await self._list("")
-        except UpstreamError as error:
-            raise upstream_failure(error) from None
+        return self.config.allow_models or await self._list("")
 
     async def model_of(self, member: str) -> str:
         """The model to request from a member's server: that of the member's name if it lists one, else the
@@ -120,14 +117,11 @@ class Upstream:
             self._listed[member] = time.monotonic(), listed
         return listed
 
-    async def check_ready(self) -> None:
-        """Raise an error unless at least one server answers."""
-        answers = await asyncio.gather(
-            *(client.models() for client in self.clients.values()), return_exceptions=True
-        )
-        errors = [answer for answer in answers if isinstance(answer, UpstreamError)]
-        if len(errors) == len(answers):
-            raise upstream_failure(errors[0])
+    async def answers(self) -> bool:
+        """Whether at least one server answers."""
+        calls = (client.models() for client in self.clients.values())
+        answers = await asyncio.gather(*calls, return_exceptions=True)
+        return not all(isinstance(answer, UpstreamError) for answer in answers)
 
     def check(self, request: CompletionRequest) -> None:
         """Refuse requests that these servers cannot answer."""
@@ -167,16 +161,15 @@ class Upstream:
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
         try:
             return await UpstreamElection(self, self._asked(request), request, deadline).elect()
-        except NoBeams as error:
-            message = "the model's server did not answer with beams"
-            raise ApiError(502, message, code="upstream_beams", note=str(error)) from None
-        except DataError as error:  # a choice that cannot be a hypothesis
-            message = "the model's server failed to answer"
-            raise ApiError(502, message, code="upstream_shape", note=str(error)) from None
+        except DataError as error:  # a choice that cannot be a hypothesis, or no beam
+            message, code = "the model's server failed to answer", "upstream_shape"
+            if isinstance(error, NoBeams):
+                message, code = "the model's server did not answer with beams", "upstream_beams"
+            raise ApiError(502, message, code=code, note=str(error)) from None
 
 
 class UpstreamElection(ServerElection):
-    """The election for one request, by one server or several; failures become errors of the API."""
+    """The election for one request, by one server or several."""
 
     def __init__(
         self, upstream: Upstream, members: tuple[str, ...], request: CompletionRequest, deadline: float
@@ -221,7 +214,7 @@ class UpstreamElection(ServerElection):
 
     def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
         if not pool.usable:
-            raise upstream_failure(error) from None
+            raise error
 
     def check_votes(self) -> None:
         """Raise an error if there are too few votes, or the reason why there are none."""
@@ -230,7 +223,7 @@ class UpstreamElection(ServerElection):
             return
         came = sum(count for outcome, count in voting.counts.items() if outcome != "failed")
         if voting.failed and not came:
-            raise upstream_failure(voting.failed[0])
+            raise voting.failed[0]
         raise ApiError(
             502,
             f"{len(voting.usable)} of {voting.asked} samples are usable, and {self.min_votes} are needed",
