@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rangevote.errors import DataError, UnknownName, UsageError
 from rangevote.evaluation import significance
-from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
-from rangevote.evaluation.metrics import (
-    METRICS,
-    f_score,
-    mean,
-    sacre_bleu,
-)
+from rangevote.evaluation.evaluate import compare
+from rangevote.evaluation.metrics import mean
 from rangevote.evaluation.significance import (
     best_of_many,
     centred,
@@ -54,17 +50,12 @@ def test_p_values_are_sacrebleus_under_its_definition_and_its_seed(spoiled):
         n_samples=400,
     )
     _, expected = test()
-    corpus = EvaluationCorpus.of(len(references), references)
-    for name, build, score in (
-        ("BLEU", METRICS["bleu"].statistics, sacre_bleu),
-        ("chrF2", METRICS["chrf"].statistics, f_score),
-    ):
-        statistics = build(corpus, WordUnits())
-        found = paired_bootstrap(
-            score, statistics.rows(second), statistics.rows(first), resamples=400, p_value="centred"
-        )
-        assert found.p == pytest.approx(expected[name][1].p_value, abs=1e-12)
-        assert found.value == pytest.approx(expected[name][1].score - expected[name][0].score)
+    systems, metrics = {"first": first, "second": second}, ["bleu", "chrf"]
+    found = compare(systems, references, metrics=metrics, resamples=400, p_value="centred").systems[1]
+    for name, theirs in (("bleu", "BLEU"), ("chrf", "chrF2")):
+        against, (base, own) = found.against_first[name], expected[theirs]
+        assert against.p == pytest.approx(own.p_value, abs=1e-12)
+        assert against.difference == pytest.approx(own.score - base.score)
 
 
 def test_the_draws_are_those_of_numpys_choice_also_in_blocks(monkeypatch):
@@ -81,7 +72,6 @@ def beside_ones(values):
 
 
 def test_the_interval_of_a_mean_is_near_its_normal_one():
-    stats = pytest.importorskip("scipy.stats")
     values = np.random.default_rng(5).integers(0, 30, 400)
     found = interval(mean(resampled_sums(beside_ones(values))))
     expected = stats.norm.interval(0.95, values.mean(), values.std() / 20)
@@ -89,7 +79,6 @@ def test_the_interval_of_a_mean_is_near_its_normal_one():
 
 
 def test_the_p_value_of_a_mean_difference_is_near_that_of_the_paired_t_test():
-    stats = pytest.importorskip("scipy.stats")
     generator = np.random.default_rng(8)
     first = generator.integers(0, 30, 500)
     second = first + generator.integers(-4, 6, 500)
@@ -124,7 +113,6 @@ def best_p_values(values, **options):
 
 
 def test_of_one_system_p_is_near_that_of_the_paired_t_test_and_grows_with_the_number_of_systems():
-    stats = pytest.importorskip("scipy.stats")
     generator = np.random.default_rng(4)
     values = generator.normal(size=(60, 40))
     values[:, 0] += 0.35
@@ -146,15 +134,18 @@ def test_equally_good_systems_rarely_beat_the_base(binary):
     assert low / 200 <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
 
 
-def test_what_cannot_be_resampled_is_refused():
-    with pytest.raises(DataError, match=r"there are no sentences to draw from"):
-        resampled_sums(np.zeros((0, 2)))
-    with pytest.raises(UsageError, match=r"resamples must be 1 or more, got 0"):
-        resampled_sums(np.ones((3, 2)), resamples=0)
-    with pytest.raises(DataError, match=r"shapes \(3, 2\) and \(4, 2\); both systems must"):
-        paired_bootstrap(mean, np.ones((3, 2)), np.ones((4, 2)))
-    with pytest.raises(UnknownName, match=r"unknown p-value 'kohn'\. Did you mean 'koehn'\?"):
-        paired_bootstrap(mean, np.ones((3, 2)), np.ones((3, 2)), p_value="kohn")
+@pytest.mark.parametrize(
+    ("rows", "base", "options", "error", "told"),
+    [
+        (0, 0, {}, DataError, r"there are no sentences to draw from"),
+        (3, 3, {"resamples": 0}, UsageError, r"resamples must be 1 or more, got 0"),
+        (3, 4, {}, DataError, r"shapes \(3, 2\) and \(4, 2\); both systems must"),
+        (3, 3, {"p_value": "kohn"}, UnknownName, r"unknown p-value 'kohn'\. Did you mean 'koehn'\?"),
+    ],
+)
+def test_what_cannot_be_resampled_is_refused(rows, base, options, error, told):
+    with pytest.raises(error, match=told):
+        paired_bootstrap(mean, np.ones((rows, 2)), np.ones((base, 2)), **options)
 
 
 # sections 4.1.4 and 4.2.4: captions and translations rated better and worse
@@ -167,7 +158,6 @@ def test_the_papers_p_values(better, worse, p):
 
 @pytest.mark.parametrize(("better", "worse"), [(0, 0), (0, 1), (3, 3), (10, 40), (900, 1100)])
 def test_it_is_scipys_exact_binomial_test_whichever_side_is_which(better, worse):
-    stats = pytest.importorskip("scipy.stats")
     expected = stats.binomtest(better, better + worse, 0.5).pvalue if better + worse else 1
     assert sign_test(better, worse) == pytest.approx(expected, rel=1e-9)
     assert sign_test(worse, better) == sign_test(better, worse)
