@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from scipy.stats import binomtest
 
 import rangevote as rv
@@ -13,7 +14,6 @@ from rangevote.election.settings import Settings
 from rangevote.errors import DataError, UsageError
 from rangevote.evaluation.panel_report import (
     MemberSummary,
-    PanelCount,
     PanelSummary,
     html_page,
     panel_report,
@@ -28,13 +28,6 @@ from tests.web.samples import panel
 
 pytestmark = pytest.mark.filterwarnings("ignore::rangevote.errors.RangevoteWarning")
 ANSWERS: dict[str, Any] = {"similarity": "exact:last_number"}
-
-
-def counted(*ballots: rv.Ballot, **options: Any) -> PanelSummary:
-    count = PanelCount(Settings(**options))
-    for ballot, result in zip(ballots, rv.elect_many(ballots, **options), strict=True):
-        count.add(ballot, result)
-    return count.summary(len(ballots), count.agreement())
 
 
 def reported(*ballots: rv.Ballot, gold: str | None = None, **options: Any) -> PanelSummary:
@@ -55,21 +48,17 @@ FOUR = [
 
 
 def test_wins_and_shares():
-    summary = counted(*FOUR, **ANSWERS)
+    summary = reported(*FOUR, **ANSWERS)
     members = by_name(summary)
     assert (summary.ballots, summary.total, summary.elected, summary.answers) == (4, 4, 4, True)
-    assert {name: (m.outputs, m.ballots, m.wins) for name, m in members.items()} == {
-        "a": (3, 3, 1),
-        "b": (4, 4, 3),
-        "c": (4, 4, 2),
-        "d": (4, 4, 2),
-    }
+    counts = {name: (m.outputs, m.ballots, m.wins) for name, m in members.items()}
+    assert counts == {"a": (3, 3, 1), "b": (4, 4, 3), "c": (4, 4, 2), "d": (4, 4, 2)}
     assert members["a"].share == pytest.approx(1 / 4)
     assert members["b"].share == pytest.approx((3 / 4 + 1 / 3) / 4)
 
 
 def test_the_matrix_and_the_estimates_are_those_of_agreement_shares():
-    summary = counted(*FOUR, **ANSWERS)
+    summary = reported(*FOUR, **ANSWERS)
     found = rv.agreement_shares(FOUR, **ANSWERS)
     place = {name: i for i, name in enumerate(found.shares)}
     for i, one in enumerate(summary.members):
@@ -90,7 +79,7 @@ def test_intervals_are_wilsons():
         expected = binomtest(right, trials).proportion_ci(method="wilson")
         assert wilson(right / trials, trials) == pytest.approx((expected.low, expected.high), abs=1e-9)
     assert wilson(0.0, 0) == (0.0, 1.0)
-    members = by_name(counted(*FOUR, **ANSWERS))
+    members = by_name(reported(*FOUR, **ANSWERS))
     assert members["a"].interval == wilson(members["a"].agreement, 2)  # over the ballots that it answers
 
 
@@ -138,7 +127,7 @@ def test_copies_of_a_member_are_named_as_twins():
     names = ["a", "b", "c", "d", "a again"]
     says = [[1, 1, 2, 1], [3, 4, 4, 4], [5, 5, 5, 6], [8, 7, 7, 7], [9, 9, 1, 9]]
     ballots = [panel(*zip(names, map(str, [*row, row[0]]), strict=True)) for row in says]
-    members = by_name(counted(*ballots, **ANSWERS))
+    members = by_name(reported(*ballots, **ANSWERS))
     assert (members["a"].twins, members["a again"].twins) == (["a again"], ["a"])
     assert members["a"].agreement_share == members["a again"].agreement_share
     assert members["b"].twins == []
@@ -168,10 +157,7 @@ def test_texts_agree_by_their_similarity_in_both_directions_and_copies_are_named
 
 
 def test_members_that_never_meet_have_no_agreement():
-    ballots = [panel(("a", "1")), panel(("b", "1"))]
-    with pytest.raises(DataError, match="no two members answer the same ballot"):
-        reported(*ballots, **ANSWERS)
-    summary = reported(*ballots, similarity="overlap_1")
+    summary = reported(panel(("a", "1")), panel(("b", "1")), similarity="overlap_1")
     assert summary.matrix == [[None, None], [None, None]]
     assert [member.agreement for member in summary.members] == [None, None]
 
@@ -179,33 +165,35 @@ def test_members_that_never_meet_have_no_agreement():
 def test_members_that_only_stand_and_members_that_only_vote_are_both_listed():
     voters = [rv.Hypothesis(text="1", member="votes"), rv.Hypothesis(text="2", member="votes too")]
     ballot = rv.Ballot([rv.Hypothesis(text="1", member="stands")], voters)
-    members = by_name(counted(ballot, **ANSWERS))
+    members = by_name(reported(ballot, **ANSWERS))
     assert (members["stands"].wins, members["stands"].share) == (1, None)
     assert (members["votes"].outputs, members["votes"].share) == (0, 0.5)
 
 
-def test_what_is_no_panel_or_has_no_labels_is_refused_with_its_place():
-    two = panel(("a", "1"), ("b", "1"))
-    for ballots, options, kind, message in (
+TWO, LABELLED = panel(("a", "1"), ("b", "1")), {**ANSWERS, "gold": "gold"}
+
+
+@pytest.mark.parametrize(
+    ("ballots", "options", "kind", "message"),
+    [
         ([], {}, DataError, "no ballots"),
         ([rv.Ballot([rv.Hypothesis(text="1")])], {}, DataError, "no candidate has a member"),
         ([panel(("a", "1"), ("a", "2"))], {}, DataError, "'a' is the only member"),
         ([panel(("a", "x"), ("b", "y"))], ANSWERS, DataError, "no member gives an answer"),
-        ([two, two], {**ANSWERS, "gold": "gold"}, DataError, r"panel\.jsonl:1: gold: is missing"),
-        ([FOUR[0], panel(("a", "1"), ("b", "1"), carry={"gold": {"x": 1}})], {**ANSWERS, "gold": "gold"},
-         DataError, r"panel\.jsonl:2: gold: "),
-        ([two], {"similarity": "chrf", "gold": "gold"}, UsageError, "compares texts"),
-    ):  # fmt: skip
-        with pytest.raises(kind, match=message):
-            reported(*ballots, **options)
+        ([panel(("a", "1")), panel(("b", "1"))], ANSWERS, DataError, "no two members answer the same"),
+        ([TWO, TWO], LABELLED, DataError, r"panel\.jsonl:1: gold: is missing"),
+        ([FOUR[0], replace(TWO, carry={"gold": {"x": 1}})], LABELLED, DataError, r"panel\.jsonl:2: gold: "),
+        ([TWO], {"similarity": "chrf", "gold": "gold"}, UsageError, "compares texts"),
+    ],
+)
+def test_what_is_no_panel_or_has_no_labels_is_refused_with_its_place(ballots, options, kind, message):
+    with pytest.raises(kind, match=message):
+        reported(*ballots, **options)
 
 
 def test_tables_have_every_number_and_names_cannot_command_a_terminal():
-    named = [
-        panel(*((one.member.replace("a", "a\x1b[31m|<b>"), one.text) for one in ballot.candidates),
-              carry=ballot.carry)
-        for ballot in FOUR
-    ]  # fmt: skip
+    outputs = [[(one.member.replace("a", "a\x1b[31m|<b>"), one.text) for one in b.candidates] for b in FOUR]
+    named = [panel(*some, carry=ballot.carry) for some, ballot in zip(outputs, FOUR, strict=True)]
     report = reported(*named, gold="gold", **ANSWERS)
     members, accuracy, matrix = tables(report)
     assert [len(table.rows) for table in (members, accuracy, matrix)] == [4, 4, 4]

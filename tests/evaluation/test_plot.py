@@ -51,20 +51,17 @@ def test_the_ending_tells_the_kind(tmp_path, name, magic):
 
 
 @pytest.mark.parametrize(
-    ("panels", "message"),
+    ("curves", "message"),
     [
         ([], r"there is nothing to draw"),
-        ([Panel("x", [Curve("a", [1, 2], [1])])], r"the curve 'a' must have a y for every x"),
-        (
-            [Panel("x", [Curve("a", [1], [1], intervals=[(1, 1), (2, 2)])])],
-            r"the curve 'a' must have a y for every x",
-        ),
-        ([Panel("x", [Curve("a", [0], [1])])], r"the curve 'a' has an x of 0; it must be above 0"),
+        ([Curve("a", [1, 2], [1])], r"the curve 'a' must have a y for every x"),
+        ([Curve("a", [1], [1], intervals=[(1, 1), (2, 2)])], r"the curve 'a' must have a y for every x"),
+        ([Curve("a", [0], [1])], r"the curve 'a' has an x of 0; it must be above 0"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(tmp_path, panels, message):
+def test_what_cannot_be_drawn_is_refused(tmp_path, curves, message):
     with pytest.raises(UsageError, match=message):
-        plot_curves(panels, tmp_path / "f.svg")
+        plot_curves([Panel("x", curves)], tmp_path / "f.svg")
 
 
 def test_other_kinds_of_files_are_refused_and_folders_that_are_not_there_named(tmp_path):
@@ -83,11 +80,7 @@ def test_a_missing_matplotlib_names_its_extra(monkeypatch):
 def test_a_comparison_becomes_a_panel_a_metric_and_a_curve_a_method():
     systems = {"b10": ["a b", "c"], "b2": ["a b c", "d"], "v2": ["a", "b"]}
     found = compare(systems, ["a b c", "d"], metrics=["length", "distinct_outputs"], resamples=0)
-    places = {
-        "b10": CurvePoint("beam", 10, True),
-        "b2": CurvePoint("beam", 2, True),
-        "v2": CurvePoint("vote", 2),
-    }
-    length, outputs = panels_of(found, places)
+    beams = {f"b{k}": CurvePoint("beam", k, True) for k in (10, 2)}
+    length, outputs = panels_of(found, {**beams, "v2": CurvePoint("vote", 2)})
     assert length == Panel("length", [Curve("beam", [2, 10], [2, 1.5], True), Curve("vote", [2], [1])], 2)
     assert outputs.label == "distinct outputs"

@@ -9,11 +9,7 @@ from rangevote.evaluation.tables import Cell, Column, Table, TableRow, render
 
 # part of table 1 of the paper
 PAPER = Table(
-    [
-        Column("10", "BLEU-1", best="highest"),
-        Column("100", "BLEU-1", best="highest"),
-        Column("10", "BLEU-4", best="highest"),
-    ],
+    [Column(k, bleu, best="highest") for k, bleu in (("10", "BLEU-1"), ("100", "BLEU-1"), ("10", "BLEU-4"))],
     [
         TableRow("Beam search", [Cell(67.22), Cell(66.18), Cell(27.16)], "baseline"),
         TableRow("overlap_2", [Cell(67.36), Cell(67.19), Cell(27.22)], "voting"),
@@ -94,11 +90,9 @@ def test_names_are_escaped_and_cannot_break_out_of_their_cells():
     ],
 )
 def test_the_best_may_be_highest_lowest_or_closest_and_ties_are_all_best(best, target, rows):
-    values = [1.0, 2.0, 3.001, 3.004]  # the last two are written alike
-    table = Table(
-        [Column("x", best=best, target=target)],
-        [*(TableRow(f"{v}", [Cell(v)]) for v in values), TableRow("references", [Cell(9.0)], competes=False)],
-    )
+    listed = [TableRow(f"{v}", [Cell(v)]) for v in (1.0, 2.0, 3.001, 3.004)]  # two are written alike
+    listed.append(TableRow("references", [Cell(9.0)], competes=False))
+    table = Table([Column("x", best=best, target=target)], listed)
     assert table.best() == {(row, 0) for row in rows}
 
 

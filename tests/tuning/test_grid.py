@@ -35,21 +35,14 @@ def test_every_setting_of_the_usual_grid_is_one_that_elect_takes():
 
 def test_exponents_are_for_ngram_measures_that_have_none_in_their_name():
     found = grid(["overlap_1-2", "precision_1@0.5", "states", "chrf"], [0, 1], [1], likelihoods=[0])
-    assert [one.name for one in found] == [
-        "overlap_1-2",
-        "overlap_1-2@1",
-        "precision_1@0.5",
-        "states",
-        "chrf",
-    ]
+    names = ["overlap_1-2", "overlap_1-2@1", "precision_1@0.5", "states", "chrf"]
+    assert [one.name for one in found] == names
 
 
 def test_a_preset_has_its_own_temperature_unless_others_are_given():
-    assert grid(["blend"], [0, 1], likelihoods=[0]) == [Setting("overlap_1-4@0.25", 2.0)]
-    assert grid(["blend"], [0, 1], [1, 4], likelihoods=[0]) == [
-        Setting("overlap_1-4@0.25", 1.0),
-        Setting("overlap_1-4@0.25", 4.0),
-    ]
+    for given, tried in ((None, [2.0]), ([1, 4], [1.0, 4.0])):
+        found = grid(["blend"], [0, 1], given, likelihoods=[0])
+        assert found == [Setting("overlap_1-4@0.25", temperature) for temperature in tried]
 
 
 def test_what_is_named_twice_is_tried_once():
@@ -120,21 +113,9 @@ def test_winners_are_those_of_an_election_for_each_setting(options, voters):
 
 
 #: Every measure that needs no model, and mixtures of them.
-MEASURES = [
-    "overlap_1-4@0.25",
-    "precision_2",
-    "bleu_6",
-    "smoothed_bleu_4",
-    "chrf",
-    "states",
-    "exact",
-    "exact:last_number",
-    "rouge_l",
-    "edit",
-    "0.5*edit+0.5*chrf",
-    "0.6*rouge_l+0.4*states",
-    "0.3*overlap_1+0.7*exact",
-]
+MEASURES = ["overlap_1-4@0.25", "precision_2", "bleu_6", "smoothed_bleu_4", "chrf", "states", "exact", "edit"]
+MEASURES += ["exact:last_number", "rouge_l"]
+MEASURES += ["0.5*edit+0.5*chrf", "0.6*rouge_l+0.4*states", "0.3*overlap_1+0.7*exact"]
 UNITS = ["space", "chars", "13a", "intl", "zh", "tokens"]
 
 
