@@ -117,7 +117,7 @@ def test_a_package_that_is_not_installed_is_named_with_the_command_that_brings_i
 
 @pytest.mark.parametrize("name", ["bleurt", "metricx"])
 def test_a_model_must_be_named(name):
-    with pytest.raises(UsageError, match=f"{name} needs a model: a name or folder, such as {name}:"):
+    with pytest.raises(UsageError, match=f"{name} needs a model: a name, folder or package, such as {name}:"):
         rv.elect(["a", "b"], similarity=name)
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 #: Candidates that are listed, and characters that are shown of each.
 MOST_ROWS = 20
 MOST_CHARACTERS = 400
+#: The column of the candidate's text.
+TEXT = 1
 #: Answers, and members of a panel, that are listed below them.
 MOST_ANSWERS = 5
 MOST_MEMBERS = 10
@@ -45,14 +47,10 @@ color:inherit;background:none;border:0;border-bottom:1px solid rgba(128,128,128,
 
 
 class CandidateRow(NamedTuple):
-    """One row of the table."""
+    """One row of the table, with its cells in the order of `_columns`."""
 
     candidate: int
-    rank: str
-    text: str
-    member: tuple[str, ...]  # in a panel, the member that proposed it
-    numbers: tuple[str, ...]  # log P, own likelihood where it counts, score
-    marks: str
+    cells: list[str]
     elected: bool
 
 
@@ -61,15 +59,7 @@ def rows(result: Result) -> list[CandidateRow]:
     likely = most_likely(result.candidates)
     shown = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
     return [
-        CandidateRow(
-            index,
-            str(rank),
-            _text(result, index),
-            () if result.candidates.members is None else (result.candidates.members[index],),
-            _numbers(result, index),
-            _marks(result, index, likely),
-            index in result.elected,
-        )
+        CandidateRow(index, _cells(result, index, rank, likely), index in result.elected)
         for rank, index in enumerate(result.ranking, 1)
         if index in shown
     ]
@@ -119,22 +109,20 @@ def html(result: Result) -> str:
     """A table for a notebook, words shaded by their votes: all text escaped, no script, nothing loaded."""
     listed = rows(result)
     few = 0 < len(result.voters) <= MOST_VOTERS
-    shaded = _shaded(result, listed) if few else [escape(row.text) for row in listed]
+    shaded = _shaded(result, listed) if few else [escape(row.cells[TEXT]) for row in listed]
     reason = "".join(f"“{part}”" if isinstance(part, Quote) else part for part in why(result)) if few else ""
     # inline, since notebooks have styles of their own for tables and may drop ours
-    number, text = ' class="n" style="text-align:right"', ' style="text-align:left"'
-    numbers = [(name, number) for name in _names(result)]
-    member = [("member", text)] if result.candidates.members is not None else []
-    columns = (("rank", number), ("candidate", text), *member, *numbers, ("", text))
-    head = "".join(f'<th scope="col"{kind}>{name}</th>' for name, kind in columns)
-    body = "".join(
-        f'<tr class="{"elected" if row.elected else "other"}"><td{number}>{row.rank}</td>'
-        f'<td class="t" style="text-align:start" dir="auto">{marked}</td>'
-        + "".join(f"<td{text}>{escape(name)}</td>" for name in row.member)
-        + "".join(f"<td{number}>{shown}</td>" for shown in row.numbers)
-        + f"<td{text}>{row.marks}</td></tr>"
-        for row, marked in zip(listed, shaded, strict=True)
-    )
+    kinds = {True: ' class="n" style="text-align:right"', False: ' style="text-align:left"'}
+    columns = _columns(result)
+    head = "".join(f'<th scope="col"{kinds[number]}>{name}</th>' for name, number in columns)
+    body = ""
+    for row, marked in zip(listed, shaded, strict=True):
+        cells = [
+            f"<td{kinds[number]}>{escape(cell)}</td>"
+            for (_, number), cell in zip(columns, row.cells, strict=True)
+        ]
+        cells[TEXT] = f'<td class="t" style="text-align:start" dir="auto">{marked}</td>'
+        body += f'<tr class="{"elected" if row.elected else "other"}">{"".join(cells)}</tr>'
     paragraph = f"<p>{escape(reason)}</p>" if reason else ""
     return (
         f'<div class="rangevote-result"><style>{STYLE}</style><table style="table-layout:auto">'
@@ -150,7 +138,9 @@ def _shaded(result: Result, listed: list[CandidateRow]) -> list[str]:
     words = [votes.words(row.candidate) for row in listed]
     largest = max((vote for some in words for _, vote in some or ()), default=0.0)
     return [
-        escape(row.text) if some is None or largest <= 0 else _with_shades(row.text, some, largest)
+        escape(row.cells[TEXT])
+        if some is None or largest <= 0
+        else _with_shades(row.cells[TEXT], some, largest)
         for row, some in zip(listed, words, strict=True)
     ]
 
@@ -179,46 +169,47 @@ def table(result: Result) -> RenderableType:
 
     listed = rows(result)
     drawn = Table()
-    drawn.add_column("rank", justify="right")
-    drawn.add_column("candidate")
-    if result.candidates.members is not None:
-        drawn.add_column("member")
-    for name in _names(result):
-        drawn.add_column(name, justify="right", no_wrap=True)
-    drawn.add_column("")
+    for name, number in _columns(result):
+        drawn.add_column(name, justify="right" if number else "left", no_wrap=number)
     for row in listed:
-        style = "bold green" if row.elected else None
-        texts = [Text(escape_controls(text)) for text in (row.text, *row.member)]
-        drawn.add_row(row.rank, *texts, *row.numbers, row.marks, style=style)
+        cells = [Text(escape_controls(cell)) for cell in row.cells]
+        drawn.add_row(*cells, style="bold green" if row.elected else None)
     footer = f"{summary(result)}{_rest(result, listed)}"
     return Group(drawn, Text(escape_controls(footer)), Text(escape_controls(result.signature), style="dim"))
 
 
-def _names(result: Result) -> tuple[str, ...]:
-    return ("log P", "score") if result.evidence is None else ("log P", "evidence", "score")
+def _columns(result: Result) -> list[tuple[str, bool]]:
+    """The heads of the columns, and whether they hold numbers."""
+    member = [] if result.candidates.members is None else [("member", False)]
+    evidence = [] if result.evidence is None else [("evidence", True)]
+    return [
+        ("rank", True),
+        ("candidate", False),
+        *member,
+        ("log P", True),
+        *evidence,
+        ("score", True),
+        ("", False),
+    ]
 
 
-def _numbers(result: Result, index: int) -> tuple[str, ...]:
-    logprob, score = result.candidates.logprob(index), _number(float(result.scores[index]), ".4f")
-    if result.evidence is None:
-        return _number(logprob, ".2f"), score
-    return _number(logprob, ".2f"), _number(float(result.evidence[index]), ".4f"), score
-
-
-def _marks(result: Result, index: int, likely: int | None) -> str:
+def _cells(result: Result, index: int, rank: int, likely: int | None) -> list[str]:
+    content = result.candidates.content(index)
+    text = content if isinstance(content, str) else " ".join(map(str, content))
+    cells = [str(rank), _cut(text, MOST_CHARACTERS)]
+    if result.candidates.members is not None:
+        cells.append(result.candidates.members[index])
+    cells.append(_number(result.candidates.logprob(index), ".2f"))
+    if result.evidence is not None:
+        cells.append(_number(float(result.evidence[index]), ".4f"))
+    cells.append(_number(float(result.scores[index]), ".4f"))
     marks = []
     if index in result.elected:
         number = f" {result.elected.index(index) + 1}" if len(result.elected) > 1 else ""
         marks.append(f"elected{number}")
     if index == likely:
         marks.append("most likely")
-    return ", ".join(marks)
-
-
-def _text(result: Result, index: int) -> str:
-    content = result.candidates.content(index)
-    text = content if isinstance(content, str) else " ".join(map(str, content))
-    return _cut(text, MOST_CHARACTERS)
+    return [*cells, ", ".join(marks)]
 
 
 def _cut(text: str, most: int) -> str:

@@ -176,9 +176,14 @@ def _build(name: str, tokenize: Tokenise) -> Measure:
             f"(any order; ranges as overlap_1-4; mixtures as 0.5*overlap_2+0.5*states). "
             f"`rangevote similarities` explains them."
         )
+    stem, argument = match["stem"], match["order"] or match["key"] or ""
+    if argument and stem in SIMILARITIES and listing.example == stem:
+        raise UsageError(f"{stem} takes no order or key in its name, got {argument!r}; write {stem}.")
+    if not argument and stem in WITH_MODELS and ":" in listing.example:
+        raise UsageError(f"{stem} needs a model: a name, folder or package, such as {listing.example}.")
     module, _, function = listing.builder.partition(":")
     build = getattr(importlib.import_module(f"rangevote.similarity.{module}"), function)
-    measure: Measure = build(match["order"] or match["key"] or "", tokenize)
+    measure: Measure = build(argument, tokenize)
     return measure
 
 

@@ -374,12 +374,6 @@ def number_text(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
-def refuse_argument(name: str, argument: str) -> None:
-    """For measures whose name is complete."""
-    if argument:
-        raise UsageError(f"{name} takes no order or key in its name, got {argument!r}; write {name}.")
-
-
 def pair_limit() -> int:
     """How many pairs may be graded: `RANGEVOTE_MAX_PAIRS`, or `MAX_PAIRS`."""
     given = os.environ.get("RANGEVOTE_MAX_PAIRS", "")

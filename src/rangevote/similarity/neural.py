@@ -29,7 +29,7 @@ import numpy as np
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.models.hub import WhileLoading, is_cached, quiet, refuse_unreachable
-from rangevote.similarity import WITH_MODELS, how_to_install
+from rangevote.similarity import how_to_install
 from rangevote.similarity.base import PairPoll, TextMeasure, Tokenise, number_text
 
 #: Pairs that a model is given in one call; it makes batches of them itself.
@@ -461,7 +461,7 @@ def comet(argument: str, tokenize: Tokenise) -> Comet:
     model, _, scale = argument.rpartition("@")
     if model and scale.replace(".", "", 1).isdecimal():
         return Comet(model, scale=float(scale))
-    return Comet(_named_model("comet", argument))
+    return Comet(argument)
 
 
 def bertscore(argument: str, tokenize: Tokenise) -> Bertscore:
@@ -472,15 +472,8 @@ def bertscore(argument: str, tokenize: Tokenise) -> Bertscore:
 
 
 def bleurt(argument: str, tokenize: Tokenise) -> Bleurt:
-    return Bleurt(_named_model("bleurt", argument))
+    return Bleurt(argument)
 
 
 def metricx(argument: str, tokenize: Tokenise) -> Metricx:
-    return Metricx(_named_model("metricx", argument))
-
-
-def _named_model(measure: str, model: str) -> str:
-    if not model:
-        example = WITH_MODELS[measure].example
-        raise UsageError(f"{measure} needs a model: a name or folder, such as {example}.")
-    return model
+    return Metricx(argument)

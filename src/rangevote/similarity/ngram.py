@@ -34,7 +34,6 @@ from rangevote.similarity.base import (
     Tokenise,
     check_pairs,
     number_text,
-    refuse_argument,
     refuse_surrogates,
 )
 from rangevote.similarity.json_leaves import json_leaves
@@ -383,10 +382,8 @@ bleu, smoothed_bleu = partial(_bleu, "bleu"), partial(_bleu, "smoothed_bleu")
 
 
 def chrf(argument: str, tokenize: Tokenise) -> Chrf:
-    refuse_argument("chrf", argument)
     return Chrf()
 
 
 def chrf_plus_plus(argument: str, tokenize: Tokenise) -> ChrfPlusPlus:
-    refuse_argument("chrf++", argument)
     return ChrfPlusPlus()

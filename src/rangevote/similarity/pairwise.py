@@ -20,7 +20,6 @@ from rangevote.similarity.base import (
     Tokenise,
     as_measure,
     number_text,
-    refuse_argument,
     refuse_surrogates,
 )
 from rangevote.similarity.ngram import Reader, check_tokeniser
@@ -72,13 +71,11 @@ class SequenceMeasure(Measure):
 
 def edit(argument: str, tokenize: Tokenise) -> SequenceMeasure:
     """1 - word edit distance / length of the longer."""
-    refuse_argument("edit", argument)
     return SequenceMeasure("edit", "Levenshtein", tokenize)
 
 
 def rouge_l(argument: str, tokenize: Tokenise) -> SequenceMeasure:
     """F1 of the longest common subsequence: 2 LCS / (|v| + |c|)."""
-    refuse_argument("rouge_l", argument)
     return SequenceMeasure("rouge_l", "LCSseq", tokenize)
 
 
@@ -110,7 +107,6 @@ class Ter(TextMeasure):
 
 
 def ter(argument: str, tokenize: Tokenise) -> Ter:
-    refuse_argument("ter", argument)
     return Ter()
 
 

@@ -18,7 +18,7 @@ from rangevote.errors import DataError, SetupError, UsageError, need, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.models.hub import quiet, refuse_unreachable
-from rangevote.similarity.base import Measure, TextMeasure, Tokenise, check_pairs, refuse_argument
+from rangevote.similarity.base import Measure, TextMeasure, Tokenise, check_pairs
 from rangevote.similarity.neural import LazyModel, Scored, import_package, one_line, shared_model
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
@@ -256,13 +256,8 @@ class UniversalSentenceEncoder:
 
 
 def states(argument: str, tokenize: Tokenise) -> States:
-    refuse_argument("states", argument)
     return States()
 
 
 def embedding(argument: str, tokenize: Tokenise) -> Embedding:
-    if not argument:
-        raise UsageError(
-            "embedding needs a model: a folder, a package or a name, as embedding:all-MiniLM-L6-v2."
-        )
     return Embedding(argument)
