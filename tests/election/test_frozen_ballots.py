@@ -83,18 +83,6 @@ def test_what_is_expected_of_bleu_and_chrf_is_what_sacrebleu_says():
                 assert score == pytest.approx(total, abs=1e-9), (ballot["id"], measure, candidate)
 
 
-def test_the_winner_has_the_highest_score_then_the_highest_logprob_then_comes_first():
-    for ballot in BALLOTS:
-        for measure, said in ballot["expected"].items():
-            ranked = [
-                (-score, -candidate.get("logprob", -math.inf), place)
-                for place, (score, candidate) in enumerate(
-                    zip(said["scores"], ballot["candidates"], strict=True)
-                )
-            ]
-            assert min(ranked)[2] == said["winner"], (ballot["id"], measure)
-
-
 def held() -> None:
     """Elect every ballot with the kernels in use; exp() may differ in its last bit between systems."""
     for ballot in BALLOTS:

@@ -51,20 +51,14 @@ def test_any_object_with_a_name_a_tally_and_a_matrix_is_a_similarity():
     assert "|sim:same_length|" in result.signature
 
 
-def test_ten_to_the_five_candidates_are_refused_by_chrf_with_an_estimate():
-    texts = [str(i) for i in range(100_000)]
-    message = (
-        r"100,000 voters x 100,000 candidates are 10,000,000,000 pairs \(80\.0 GB as a matrix\), over the "
-        r"limit of 4,000,000,000\. Use a linear measure .* or set RANGEVOTE_MAX_PAIRS higher"
-    )
-    with pytest.raises(rv.UsageError, match=message):
-        rv.elect(texts, similarity="chrf")
-
-
 @pytest.mark.parametrize("similarity", ["bleu_4", "rouge_l", "0.5*overlap_2+0.5*chrf"])
 def test_every_measure_of_pairs_has_the_limit_and_the_environment_moves_it(monkeypatch, similarity):
     monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "8")
-    with pytest.raises(rv.UsageError, match=r"3 voters x 3 candidates are 9 pairs .* over the limit of 8\."):
+    message = (
+        r"3 voters x 3 candidates are 9 pairs \(0\.0 GB as a matrix\), over the limit of 8\. "
+        r"Use a linear measure .* or set RANGEVOTE_MAX_PAIRS higher"
+    )
+    with pytest.raises(rv.UsageError, match=message):
         rv.elect(["a", "b", "c"], similarity=similarity)
     monkeypatch.setenv("RANGEVOTE_MAX_PAIRS", "9")
     assert rv.elect(["a", "b", "c"], similarity=similarity).index == 0
@@ -98,14 +92,6 @@ def test_exact_elects_the_mode_and_scores_are_shares(texts):
     assert counts[result.winner] == max(counts.values())
     expected = [counts[text] / len(texts) for text in texts]
     np.testing.assert_allclose(result.scores, expected, rtol=0, atol=1e-12)
-
-
-def test_self_consistency_elects_the_answer_most_samples_end_with():
-    samples = ["2+2 is 4", "I think 5", "well, 4.0", "so 5", "four: 4", "no idea"]
-    result = rv.elect(samples, similarity="exact:last_number")
-    assert result.winner == "2+2 is 4"
-    assert result.score == pytest.approx(3 / 6, abs=1e-15)
-    assert result.scores[5] == 0  # no number: abstains, and gets nothing
 
 
 def test_a_user_may_bring_a_key():

@@ -1,4 +1,4 @@
-"""What n-grams are made of; overlap, precision, BLEU and chrF against equations, sacrebleu and NLTK."""
+"""What n-grams are made of; overlap, precision, BLEU and chrF against equations and sacrebleu."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
 from sacrebleu.tokenizers.tokenizer_intl import TokenizerV14International
@@ -157,46 +156,6 @@ def test_bleu_is_sacrebleus_sentence_bleu(order, size, smooth):
     np.testing.assert_allclose(grades, expected, rtol=1e-12, atol=1e-15)
     assert (grades > 0).mean() > 0.1  # the pairs are worth comparing
     assert (grades == 0).any()
-
-
-def test_grades_are_nltks_where_every_precision_is_above_zero():
-    # NLTK warns of a zero precision and puts in 2e-308; a BLEU of 0 is all sacrebleu and we say of it
-    candidates, voters = pairs(0, 60, 14)
-    grades = rv.get_similarity("bleu_4").matrix(columns(candidates), columns(voters))
-    found = 0
-    for v, voter in enumerate(voters):
-        for c, candidate in enumerate(candidates):
-            if grades[v, c] > 0:
-                expected = sentence_bleu([voter.split()], candidate.split())
-                assert grades[v, c] == pytest.approx(expected, rel=1e-12)
-                found += 1
-    assert found > 200
-
-
-def test_smoothed_grades_are_nltks_method_2_for_candidates_of_four_words_and_more():
-    # of shorter candidates NLTK counts (0 + 1) / (1 + 1) for an order they do not have, sacrebleu 1 / 1
-    candidates, voters = pairs(0, 40, 14)
-    candidates = [text for text in candidates if len(text.split()) >= 4]
-    voters = [text for text in voters if text]
-    grades = rv.get_similarity("smoothed_bleu_4").matrix(columns(candidates), columns(voters))
-    smoothing = SmoothingFunction().method2
-    for v, voter in enumerate(voters):
-        for c, candidate in enumerate(candidates):
-            expected = sentence_bleu([voter.split()], candidate.split(), smoothing_function=smoothing)
-            assert grades[v, c] == pytest.approx(expected, rel=1e-12, abs=1e-300)
-
-
-def test_voting_with_bleu_is_minimum_bayes_risk_decoding():
-    rng = np.random.default_rng(0)
-    texts = [text for text in pairs(0, 12, 10)[0] if text]
-    p = rng.dirichlet(np.ones(len(texts)))
-    metric = sacrebleu_bleu(4, True)
-    gains = [
-        sum(p_v * metric.sentence_score(c, [v]).score for p_v, v in zip(p, texts, strict=True)) for c in texts
-    ]
-    result = rv.elect(texts, similarity="smoothed_bleu_4", weights=p.tolist())
-    assert result.index == int(np.argmax(gains))
-    np.testing.assert_allclose(result.scores * 100, gains, rtol=1e-12)
 
 
 SCRIPTS = ["a", "ab", "abc", "bca", "naïve", "日本語", "🙂", "x", "e\u0301"]
