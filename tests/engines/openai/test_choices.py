@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from typing import Any
 
 import pytest
 
 import rangevote as rv
+from rangevote import Hypothesis
 from rangevote.engines.openai import hypotheses_of
 from rangevote.errors import DataError
 from rangevote.formats.choices import (
@@ -43,29 +45,46 @@ HELLO = {
         "completion_tokens_details": {},
     },
 }
+#: A beam as vLLM 0.32 writes it with include_stop_str_in_output: the end is listed, the text is without.
+BEAM = {
+    "index": 0,
+    "message": {"role": "assistant", "content": "Ten.", "tool_calls": [], "reasoning_content": None},
+    "logprobs": {
+        "content": [
+            {"token": "Ten", "logprob": -0.5},
+            {"token": ".", "logprob": -0.25},
+            {"token": "<|im_end|>", "logprob": -0.125},
+        ]
+    },
+    "finish_reason": "stop",
+    "stop_reason": 151645,
+}
 
 
-def chat(**choice: object) -> dict[str, object]:
-    return {"choices": [{"index": 0, "finish_reason": "stop", **choice}]}
+def read(**choice: object) -> ServerChoice:
+    """The one choice of a response, in which it has these fields."""
+    [found] = choices_of({"choices": [{"index": 0, "finish_reason": "stop", **choice}]})
+    return found
 
 
-def with_logprobs(*values: object) -> ServerChoice:
-    listed = [{"token": "t", "logprob": value} for value in values]
-    [choice] = choices_of(chat(message={"content": "hi"}, logprobs={"content": listed}))
-    return choice
+def tokens(*values: object) -> dict[str, object]:
+    return {"content": [{"token": "t", "logprob": value} for value in values]}
 
 
-def bare(choice: ServerChoice) -> ServerChoice:
-    """Without what the server sent."""
-    return choice._replace(raw=None, token_logprobs=None)
-
-
-def test_a_chat_choice_has_its_text_and_the_sum_of_its_tokens():
-    [choice] = choices_of(HELLO)
-    assert bare(choice) == ServerChoice("Hello!", math.fsum([-0.31725305, -0.02380986]), 2, "stop", "text")
-
-
-TOKENS = {"content": [{"token": "t", "logprob": -0.5}]}
+@pytest.mark.parametrize(
+    ("body", "choice"),
+    [
+        (HELLO, ServerChoice("Hello!", math.fsum([-0.31725305, -0.02380986]), 2, "stop", "text")),
+        ({"choices": [BEAM], "prompt_logprobs": None}, ServerChoice("Ten.", -0.875, 3, "stop")),
+        (
+            {"choices": [{"text": " ten", "logprobs": {"tokens": ["a"], "token_logprobs": [-0.5, -0.25]}}]},
+            ServerChoice(" ten", -0.75, 2),
+        ),
+    ],
+)
+def test_a_choice_has_its_text_and_the_sum_of_its_tokens(body, choice):
+    [found] = choices_of(body)
+    assert found._replace(raw=None, token_logprobs=None) == choice
 
 
 @pytest.mark.parametrize(
@@ -80,57 +99,35 @@ TOKENS = {"content": [{"token": "t", "logprob": -0.5}]}
     ],
 )
 def test_the_answer_is_told_from_the_reasoning_before_it(message, text, reasoning):
-    [choice] = choices_of(chat(message=message, logprobs=TOKENS))
+    choice = read(message=message, logprobs=tokens(-0.5))
     assert (choice.text, choice.reasoning, choice.logprob) == (text, reasoning, -0.5)
     assert hypothesis_of(choice).logprob == (None if reasoning else -0.5)  # P of both is not P of the answer
     assert hypothesis_of(choice, sampled=False).logprob == -0.5
 
 
 def test_reasoning_that_was_cut_off_leaves_no_answer():
-    [choice] = choices_of(chat(message={"content": "<think>2 + "}, finish_reason="length"))
-    assert (choice.text, choice.reasoning) == ("", "2 +")
-    [choice] = choices_of({"choices": [{"text": "2\n</think>\n4", "finish_reason": "stop"}]})
-    assert (choice.text, choice.reasoning) == ("4", "2")
-
-
-def test_a_vllm_servers_beam_has_its_end_in_the_sum():
-    """With include_stop_str_in_output, as vLLM 0.32 writes it: the end is listed, the text is without."""
-    listed = [
-        {"token": token, "logprob": p} for token, p in [("Ten", -0.5), (".", -0.25), ("<|im_end|>", -0.125)]
-    ]
-    beam = {
-        "index": 0,
-        "message": {"role": "assistant", "content": "Ten.", "tool_calls": [], "reasoning_content": None},
-        "logprobs": {"content": listed},
-        "finish_reason": "stop",
-        "stop_reason": 151645,
-    }
-    [choice] = choices_of({"choices": [beam], "prompt_logprobs": None})
-    assert bare(choice) == ServerChoice("Ten.", -0.875, 3, "stop")
-
-
-def test_a_completion_has_text_and_token_logprobs():
-    given = {"text": " ten", "logprobs": {"tokens": ["a", "b"], "token_logprobs": [-0.5, -0.25]}}
-    [choice] = choices_of(chat(**given))
-    assert bare(choice) == ServerChoice(" ten", -0.75, 2, "stop", "text")
+    cut = read(message={"content": "<think>2 + "}, finish_reason="length")
+    assert (cut.text, cut.reasoning) == ("", "2 +")
+    plain = read(text="2\n</think>\n4")
+    assert (plain.text, plain.reasoning) == ("4", "2")
 
 
 @pytest.mark.parametrize("value", [None, math.nan, math.inf, -math.inf, -9999.0, -10000, 0.5, "-1", True])
 def test_a_sum_with_a_token_that_is_not_known_is_not_known(value):
-    choice = with_logprobs(-0.5, value, -0.25)
+    choice = read(message={"content": "hi"}, logprobs=tokens(-0.5, value, -0.25))
     assert (choice.text, choice.logprob, choice.tokens) == ("hi", None, 3)
 
 
 @pytest.mark.parametrize(
-    "logprobs", [None, {}, {"content": None}, {"content": []}, [], "none", {"content": [7]}]
+    ("logprobs", "total"),
+    [
+        *((none, None) for none in (None, {}, {"content": None}, {"content": []}, [], "x", {"content": [7]})),
+        (tokens(1e-9), 0.0),  # noise above zero is a probability of one
+    ],
 )
-def test_without_log_probabilities_there_is_no_sum(logprobs):
-    [choice] = choices_of(chat(message={"content": "hi"}, logprobs=logprobs))
-    assert (choice.text, choice.logprob) == ("hi", None)
-
-
-def test_noise_above_zero_is_a_probability_of_one():
-    assert with_logprobs(1e-9).logprob == 0.0
+def test_without_log_probabilities_there_is_no_sum(logprobs, total):
+    choice = read(message={"content": "hi"}, logprobs=logprobs)
+    assert (choice.text, choice.logprob) == ("hi", total)
 
 
 @pytest.mark.parametrize(
@@ -148,8 +145,10 @@ def test_noise_above_zero_is_a_probability_of_one():
     ],
 )
 def test_what_is_no_text_is_told_apart(message, text, kind):
-    [choice] = choices_of(chat(message=message))
+    choice = read(message=message)
     assert (choice.text, choice.kind) == (text, kind)
+    broken = read(message=message, finish_reason="error")  # what came before is no answer
+    assert (broken.text, broken.kind) == (None, "null")
 
 
 def test_a_choice_said_twice_is_one_choice():
@@ -173,8 +172,8 @@ def test_equal_samples_of_a_server_that_does_not_number_them_all_count(number):
         ({}, "missing required field choices"),
         ({"choices": None}, "choices: expected an array, got null"),
         ({"choices": ["hi"]}, r"choices\[0\]: expected an object, got a string"),
-        (chat(), r"choices\[0\]: has neither message nor text"),
-        (chat(message={"content": 7}), r"choices\[0\].message.content: expected a string"),
+        ({"choices": [{}]}, r"choices\[0\]: has neither message nor text"),
+        ({"choices": [{"message": {"content": 7}}]}, r"choices\[0\].message.content: expected a string"),
     ],
 )
 def test_another_shape_is_an_error_that_names_the_place(body, told):
@@ -183,25 +182,12 @@ def test_another_shape_is_an_error_that_names_the_place(body, told):
 
 
 def test_a_choice_is_a_hypothesis_drawn_by_chance():
-    hypothesis = hypothesis_of(ServerChoice("hi", -0.5, 1, "stop"))
-    assert (hypothesis.text, hypothesis.logprob, hypothesis.finished, hypothesis.sampled) == (
-        "hi",
-        -0.5,
-        True,
-        True,
-    )
+    expected = Hypothesis("hi", logprob=-0.5, finished=True, sampled=True)
+    assert hypothesis_of(ServerChoice("hi", -0.5, 1, "stop")) == expected
     assert not hypothesis_of(ServerChoice("hi", finish_reason="length")).finished
     assert not hypothesis_of(ServerChoice("hi"), sampled=False).sampled
-
-
-def test_a_choice_without_text_is_no_hypothesis():
     with pytest.raises(DataError, match="a choice of kind 'tool_calls' has no text to vote on"):
         hypothesis_of(ServerChoice(None, kind="tool_calls"))
-
-
-def test_a_choice_that_broke_off_is_none():
-    [choice] = choices_of(chat(message={"content": "half an ans"}, finish_reason="error"))
-    assert (choice.text, choice.kind) == (None, "null")
 
 
 def test_usage_adds_up_and_is_nothing_where_it_is_not_reported():
@@ -231,17 +217,12 @@ def test_every_choice_counts_where_llama_cpp_counts_the_first(listed, completion
         ("x" * 1000, "x" * 300),
         (None, "None"),
         ({"message": 10**5000}, "(an error that cannot be shown)"),
+        ({"message": reduce(lambda deep, _: [deep], range(100_000), [])}, "(an error that cannot be shown)"),
     ],
+    ids=range(6),
 )
 def test_what_a_server_says_of_an_error_is_one_short_line(error, words):
     assert error_text(error) == words
-
-
-def test_an_error_of_lists_in_lists_is_no_traceback():
-    deep: list[object] = []
-    for _ in range(100_000):
-        deep = [deep]
-    assert error_text({"message": deep}) == "(an error that cannot be shown)"
 
 
 def response(*texts: str | None, chat: bool = True) -> dict[str, Any]:
