@@ -182,6 +182,7 @@ def test_the_list_of_elections_shows_questions_models_margins_and_samples(servic
     page = service.http.get("/elections/")
     assert page.headers["content-type"].startswith("text/html")
     assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert (page.headers["cache-control"], page.headers["referrer-policy"]) == ("no-store", "no-referrer")
     assert page.text.index("second") < page.text.index("&lt;b&gt;first&lt;/b&gt;")
     assert "<b>" not in page.text
     assert page.text.count("6 of 6") == page.text.count(">tiny<") == 2

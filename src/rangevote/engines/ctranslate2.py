@@ -51,45 +51,31 @@ def hypotheses_of(
     were drawn: `beam_size=1` with `sampling_topk` other than 1) must be those of the call. Generators must be
     called with `include_prompt_in_result=False`. Asynchronous results are waited for.
     """
-
-    def hypothesis(
-        index: int, tokens: list[str], ids: Sequence[int] | None, score: float | None, longest: int
-    ) -> Hypothesis:
-        """The length in a score includes the end, whether `return_end_token` shows it or not.
-
-        A sequence of the maximum length without the end was cut off.
-        """
-        shown = bool(tokens) and tokens[-1] == end
-        finished = shown or len(tokens) < longest
-        length = len(tokens) + (finished and not shown)
-        kept = len(tokens) - shown
-        return Hypothesis(
-            text(tokens[:kept]),
-            tokens=None if ids is None else tuple(ids[:kept]),
-            logprob=None if score is None else checked(score * length**length_penalty, index, "scores"),
-            finished=finished,
-            sampled=sampled,
-        )
-
-    return [
-        [hypothesis(index, *row) for index, row in enumerate(_rows(result, max_length))]
-        for result in each(results)
-    ]
-
-
-def _rows(
-    result: Any, max_length: int | None
-) -> Iterable[tuple[list[str], Sequence[int] | None, float | None, int]]:
-    """Tokens, token ids (from generators), score and maximum length of all outputs for one input."""
-    result = result.result() if hasattr(result, "result") else result
-    kind = next((name for name in LONGEST if hasattr(result, name)), None)
-    if kind is None:
-        raise DataError(f"expected a TranslationResult or GenerationResult, got {type(result).__name__}.")
-    sequences = getattr(result, kind)
-    unknown = [None] * len(sequences)
-    ids, scores = getattr(result, "sequences_ids", None) or unknown, result.scores or unknown
-    longest = [max_length or LONGEST[kind]] * len(sequences)
-    return zip(sequences, ids, scores, longest, strict=True)
+    lists = []
+    for output in each(results):
+        result = output.result() if hasattr(output, "result") else output
+        kind = next((name for name in LONGEST if hasattr(result, name)), None)
+        if kind is None:
+            raise DataError(f"expected a TranslationResult or GenerationResult, got {type(result).__name__}.")
+        longest, ids, listed = max_length or LONGEST[kind], getattr(result, "sequences_ids", None), []
+        for index, tokens in enumerate(getattr(result, kind)):
+            # a sequence of the maximum length without the end was cut off
+            shown = bool(tokens) and tokens[-1] == end
+            finished, kept = shown or len(tokens) < longest, len(tokens) - shown
+            logprob = None
+            if result.scores:  # the length in a score includes the end, whether `return_end_token` shows it
+                logprob = checked(result.scores[index] * (kept + finished) ** length_penalty, index, "scores")
+            listed.append(
+                Hypothesis(
+                    text(tokens[:kept]),
+                    tokens=None if not ids else tuple(ids[index][:kept]),
+                    logprob=logprob,
+                    finished=finished,
+                    sampled=sampled,
+                )
+            )
+        lists.append(listed)
+    return lists
 
 
 class CTranslate2Engine:

@@ -49,9 +49,6 @@ SHOWN_QUESTION = 200
 LIST_HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": "default-src 'none'; style-src 'self'; img-src 'self'; frame-ancestors 'none'",
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
 }
 LIST_PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Elections</title>
