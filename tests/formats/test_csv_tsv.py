@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 
 from rangevote.errors import DataError
-from rangevote.formats import Entry, ReadOptions, ending, read, writer
+from rangevote.formats import ReadOptions, ending, read, writer
 from rangevote.hypothesis import Ballot, Hypothesis
+from tests.formats.ballots import Ballots, Entries, Fault
 from tests.formats.ballots import ballots as any_ballots
-
-Ballots = Callable[..., list[Ballot]]
 
 
 def texts(found: list[Ballot]) -> list[tuple[object, list[str | None]]]:
@@ -43,19 +41,17 @@ def test_semicolons_and_byte_order_marks_of_spreadsheets_are_read(ballots: Ballo
     assert texts(ballots(b"\xef\xbb\xbfid;text\r\n1;a, b\r\n1;c\r\n")) == [("1", ["a, b", "c"])]
 
 
-def test_a_list_may_stand_in_a_cell(ballots: Ballots) -> None:
-    data = b'id,outputs,scores\n1,"[""a"", ""b""]","[-1, -2]"\n'
-    [ballot] = ballots(data, logprob_field="scores")
-    assert [(h.text, h.logprob) for h in ballot.candidates] == [("a", -1.0), ("b", -2.0)]
+@pytest.mark.parametrize(
+    ("cells", "first", "second"),
+    [(b'"[""a"", ""b""]","[-1, -2]"', "a", "b"), (b"""\"['a', ""it's""]","[-1.0, -2.0]\"""", "a", "it's")],
+    ids=["JSON", "as pandas writes it"],
+)
+def test_a_list_may_stand_in_a_cell(ballots: Ballots, cells: bytes, first: str, second: str) -> None:
+    [ballot] = ballots(b"id,outputs,lp\n1," + cells + b"\n", logprob_field="lp")
+    assert [(h.text, h.logprob) for h in ballot.candidates] == [(first, -1.0), (second, -2.0)]
 
 
-def test_a_list_may_stand_in_a_cell_as_pandas_writes_it(ballots: Ballots) -> None:
-    data = b"""id,outputs,lp\n1,"['a', ""it's""]","[-1.0, -2.0]"\n"""
-    [ballot] = ballots(data, logprob_field="lp")
-    assert [(h.text, h.logprob) for h in ballot.candidates] == [("a", -1.0), ("it's", -2.0)]
-
-
-def test_columns_may_have_a_candidate_each(ballots: Ballots, fault: Callable[..., DataError]) -> None:
+def test_columns_may_have_a_candidate_each(ballots: Ballots, fault: Fault) -> None:
     data = b"id,output_1,output_2,note\n1,a,b,x\n2,c,,y\n"
     assert texts(ballots(data, columns="output_*")) == [("1", ["a", "b"]), ("2", ["c"])]
     line = b'{"id": 3, "a1": "x", "a2": "y"}\n'
@@ -90,12 +86,12 @@ def test_the_name_of_a_file_or_an_option_tells_a_table_of_other_names(tmp_path) 
         (b"id,name\n1,a\n", "cannot tell where the candidates are among the fields id, name"),
     ],
 )
-def test_bad_rows_are_named(fault: Callable[..., DataError], data: bytes, message: str) -> None:
+def test_bad_rows_are_named(fault: Fault, data: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         raise fault(data, format="csv")
 
 
-def test_what_was_read_before_the_damage_is_not_lost(entries: Callable[..., list[Entry]]) -> None:
+def test_what_was_read_before_the_damage_is_not_lost(entries: Entries) -> None:
     first, last = entries(b'id,text\n1,a\n2,"b\n')
     assert (first.get().id, last.ballot) == ("1", None)
 
@@ -128,18 +124,14 @@ def test_a_file_without_ballots_has_its_header() -> None:
     assert ending(writer("csv")).startswith(b"id,source,references,text,tokens,logprob")
 
 
-@pytest.mark.parametrize(
-    "row",
-    [b"1,b,much", b"1,b", b"1,b,-2,more"],
-    ids=["a bad number", "a cell too few", "a cell too many"],
-)
-def test_a_bad_row_spoils_its_ballot_under_its_id(entries: Callable[..., list[Entry]], row: bytes) -> None:
+@pytest.mark.parametrize("row", [b"1,b,much", b"1,b", b"1,b,-2,more"])
+def test_a_bad_row_spoils_its_ballot_under_its_id(entries: Entries, row: bytes) -> None:
     spoiled, good = entries(b"id,text,logprob\n1,a,-1\n2,c,-1\n" + row + b"\n1,d,-3\n")
     assert (spoiled.id, spoiled.ballot, spoiled.where) == ("1", None, "input:4")
     assert texts([good.get()]) == [("2", ["c"])]
 
 
-def test_a_row_without_an_id_is_an_error_of_its_own(entries: Callable[..., list[Entry]]) -> None:
+def test_a_row_without_an_id_is_an_error_of_its_own(entries: Entries) -> None:
     good, bad = entries(b"id,text\n1,a\n,b\n1,c\n")
     assert texts([good.get()]) == [("1", ["a", "c"])]
     assert (bad.id, bad.where) == (None, "input:3")

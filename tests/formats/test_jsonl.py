@@ -16,7 +16,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.formats import ReadOptions
 from rangevote.formats.jsonl import ballot_of, decode_ballot, parse, write_ballot
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
-from tests.formats.ballots import Ballots, Entries
+from tests.formats.ballots import Ballots, Entries, Fault
 from tests.formats.ballots import ballots as any_ballots
 
 QUIET, STRICT = ReadOptions(warn=lambda message: None), ReadOptions(strict=True)
@@ -131,12 +131,9 @@ def test_probabilities_over_one_in_sum_are_reported_once() -> None:
     assert "--log-base, or ignore them" in message  # no token ids, so lengths are not known
     with pytest.raises(DataError, match="--log-base and --length-normalised, or ignore them"):
         candidates(b'[{"tokens": [1], "logprob": -0.1}, {"tokens": [2], "logprob": -0.1}]', STRICT)
-    for role in (b"candidates", b"voters"):
-        line = b'{"%s": ' % role + NORMALISED + b', "hypotheses": ["a"]}'
-        if role == b"candidates":
-            line = line.replace(b', "hypotheses": ["a"]', b"")
-        with pytest.raises(DataError, match=rf"{role.decode()}: log-probabilities look length-norm"):
-            decode_ballot(line, ReadOptions(strict=True))
+    line = b'{"hypotheses": ["a"], "voters": ' + NORMALISED + b"}"
+    with pytest.raises(DataError, match="voters: log-probabilities look length-norm"):
+        decode_ballot(line, STRICT)
 
 
 @pytest.mark.parametrize(
@@ -174,12 +171,10 @@ def test_options_say_what_scores_are(
     assert ballots(line, **options)[0].candidates[0].logprob == pytest.approx(expected)
 
 
-def test_a_length_counts_tokens_and_the_end_where_there_is_one(ballots: Ballots, entries: Entries) -> None:
+def test_a_length_counts_tokens_and_the_end_where_there_is_one(ballots: Ballots, fault: Fault) -> None:
     line = b'{"candidates": [{"tokens": [1, 2], "logprob": -2, "finished": false}]}'
     assert ballots(line, normalisation="length")[0].candidates[0].logprob == -4.0
-    line = b'{"candidates": [{"text": "a b c", "logprob": -2}]}'
-    error = entries(line, normalisation="length")[0].error
-    assert error is not None
+    error = fault(b'{"candidates": [{"text": "a b c", "logprob": -2}]}', normalisation="length")
     assert error.field == "candidates[0].tokens"
     assert "length in tokens is not known" in error.problem
 
@@ -333,9 +328,7 @@ damages = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size
 
 
 @settings(max_examples=150)
-@given(
-    lines | anything, st.booleans(), st.lists(st.tuples(st.integers(0, 200), st.integers(0, 255)), max_size=2)
-)
+@given(lines | anything, st.booleans(), damages)
 def test_any_line_is_a_ballot_or_a_data_error(value: Any, whole: bool, damage: list[tuple[int, int]]) -> None:
     line = bytearray(json.dumps(value, ensure_ascii=whole).encode("utf-8", "surrogatepass"))
     for index, byte in () if whole else damage:

@@ -77,6 +77,8 @@ def test_bars_and_other_columns_do_not_break_the_text(rest: str, text: str) -> N
         # the members of an ensemble are averaged
         (b"0 ||| a ||| F0= -1 F1= -2 ||| -1.5\n0 ||| b ||| F0= -3.5 F1= -4 ||| -3.75\n", {}, [-1.5, -3.75]),
         (MOSES, {"score_scale": 2}, [-math.log1p(math.exp(-2)), -math.log1p(math.exp(2))]),  # of -9 and -11
+        # however steep, equal scores are equal shares
+        (b"0 ||| a ||| x= 1 ||| 5\n0 ||| b ||| x= 1 ||| 5\n", {"score_scale": 1e300}, [math.log(0.5)] * 2),
         (MOSES, {"score_scale": "count"}, [None, None]),
         (b"0 ||| no scores here\n", {"score_scale": "count"}, [None]),
     ],
@@ -89,17 +91,19 @@ def test_scores_are_read_as_the_options_say(
 
 
 @pytest.mark.parametrize(
-    ("data", "message"),
+    ("data", "options", "message"),
     [
-        (MOSES, r"input:1: the features 'LM0= -12.3 .* --score-scale X"),
-        (b"0 ||| a ||| F1= -2 ||| -1.5\n", r"'F1= -2' are not Marian's F0"),
+        (MOSES, {}, r"input:1: the features 'LM0= -12.3 .* --score-scale X"),
+        (b"0 ||| a ||| F1= -2 ||| -1.5\n", {}, r"'F1= -2' are not Marian's F0"),
+        (b"H-0\t-1\ta\n", {}, r"no P- lines.*--length-normalised length .*--log-base e"),
+        (b"a\n", {"format": "mbrs"}, "the format 'mbrs' needs --per-source N"),
     ],
 )
-def test_weighted_scores_are_refused_with_the_option_that_settles_it(
-    entries: Entries, data: bytes, message: str
+def test_scores_and_lists_that_a_file_does_not_settle_are_asked_about(
+    entries: Entries, data: bytes, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        entries(data)
+        entries(data, **options)
 
 
 def test_crlf_empty_texts_blank_lines_and_lists_of_any_length_are_read(ballots: Ballots) -> None:
@@ -131,6 +135,11 @@ def test_a_bad_line_spoils_its_list_and_no_other(
     found = entries(data)
     assert [entry.ballot is not None for entry in found] == good
     assert str(found[good.index(False)].error).startswith(message)
+
+
+def test_infinite_scores_cannot_be_weighed(fault: Fault) -> None:
+    error = fault(b"0 ||| a ||| x= 1 ||| inf\n", score_scale=1.0)
+    assert "scores cannot be weighed: the highest is inf" in error.problem
 
 
 @pytest.mark.parametrize(
@@ -224,11 +233,6 @@ def test_scores_of_fairseq_become_natural_log_sums(
     assert found == (expected if None in expected else pytest.approx(expected))
 
 
-def test_without_token_scores_the_option_is_named(entries: Entries) -> None:
-    with pytest.raises(UsageError, match=r"no P- lines.*--length-normalised length .*--log-base e"):
-        entries(without(b"P-"))
-
-
 def test_empty_texts_crlf_and_a_blank_end_are_read(ballots: Ballots) -> None:
     data = b"H-0\t-0.5\t\r\nP-0\t-0.5\r\nH-0\t-1\r\nP-0\t-3\r\n\r\n"
     (ballot,) = ballots(data)
@@ -295,11 +299,6 @@ def test_log_probabilities_come_from_a_second_file(ballots: Ballots, tmp_path: P
     assert found[0].candidates[0].logprob == pytest.approx(-1.5 * math.log(10))
     found = ballots(TEXT, per_source=3, logprobs=path, score_scale="count")
     assert found[0].candidates[0].logprob is None
-
-
-def test_the_number_of_lines_must_be_told(entries: Entries) -> None:
-    with pytest.raises(UsageError, match="the format 'mbrs' needs --per-source N"):
-        entries(TEXT, format="mbrs")
 
 
 def test_lines_that_are_missing_are_named(entries: Entries) -> None:
