@@ -150,9 +150,8 @@ def _values(array: pa.Array, known: bool = False) -> list[Any]:
         return [None] * len(array)
     if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
         values = _values(array.flatten(), known)
-        lengths = need("pyarrow.compute", "parquet", "reading Parquet files").list_value_length(array)
         lists, start = [], 0
-        for length in lengths.to_pylist():
+        for length in array.value_lengths().to_pylist():
             lists.append(None if length is None else values[start : start + length])
             start += length or 0
         return lists

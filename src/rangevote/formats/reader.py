@@ -557,23 +557,19 @@ def detect(stream: Stream, record: Record | None, options: ReadOptions) -> str |
 
     named = (options.field, options.group_by, options.text_field, options.columns)
     columns = {name for name in named if name is not None}
-    size, head = 1, b""
-    while True:  # as little as possible: the input may be a pipe
-        size = max(size, 2 * len(head))
-        head = stream.peek(size)
+    for head in _growing(stream, LOOK):
         text = head.lstrip()
         for format, pattern in TEXTS.items():
             if pattern.search(text):
                 return format
         first, newline, _ = text.partition(b"\n")
-        whole = len(head) < size or len(head) >= LOOK
-        if (newline or whole) and (table := looks_delimited(first.rstrip(), stream.name, columns)):
+        if newline and (table := looks_delimited(first.rstrip(), stream.name, columns)):
             return table
-        if whole:
-            break
     if not text:
         return None
     first = first.rstrip()
+    if table := looks_delimited(first, stream.name, columns):
+        return table
     if first == b"{":
         hint = "If it is JSON over several lines, make each object one line: jq -c . FILE"
     else:
@@ -589,11 +585,21 @@ def detect(stream: Stream, record: Record | None, options: ReadOptions) -> str |
 
 def first_record(stream: Stream, limit: int) -> Record | None:
     """The JSON object in the first line that is not blank, however long that is; None if there is none."""
+    for head in _growing(stream, limit):
+        text = head.lstrip()
+        if text[:1] not in (b"", b"{") or b"\n" in text:
+            break
+    return _object(text.partition(b"\n")[0])
+
+
+def _growing(stream: Stream, most: int) -> Iterator[bytes]:
+    """The start of the input, more and more of it, but as little as possible: it may be a pipe."""
     size, head = 1, stream.peek(1)
-    while head.lstrip()[:1] in (b"", b"{") and b"\n" not in head.lstrip() and size <= len(head) <= limit:
-        size = 2 * len(head) + 1
+    yield head
+    while size <= len(head) < most:
+        size = 2 * len(head)
         head = stream.peek(size)
-    return _object(head.lstrip().partition(b"\n")[0])
+        yield head
 
 
 def _object(line: bytes) -> Record | None:
