@@ -86,20 +86,22 @@ def test_a_dash_is_standard_input_and_stays_open(monkeypatch: pytest.MonkeyPatch
         open_stream("-")
 
 
-def test_a_byte_order_mark_is_skipped() -> None:
-    assert all_lines(b"\xef\xbb\xbfa\nb") == [b"a", b"b"]
-    assert all_lines(b"\xef\xbb\xbf") == []
-
-
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
 def test_utf_16_is_recognised_with_and_without_mark(encoding: str) -> None:
     with pytest.raises(DataError, match=r"input: looks like UTF-16 .* iconv -f UTF-16"):
         open_stream(io.BytesIO('{"candidates": ["a"]}'.encode(encoding)))
 
 
-def test_nul_bytes_alone_are_not_utf_16() -> None:
-    text = b'a\0b "\0\0\0" text'
-    assert all_lines(text) == [text]
+@pytest.mark.parametrize(
+    ("data", "lines"),
+    [
+        (b"\xef\xbb\xbfa\nb", [b"a", b"b"]),
+        (b"\xef\xbb\xbf", []),
+        (b'a\0b "\0\0\0" text', [b'a\0b "\0\0\0" text']),  # not UTF-16
+    ],
+)
+def test_a_byte_order_mark_is_skipped_and_nul_bytes_are_not(data: bytes, lines: list[bytes]) -> None:
+    assert all_lines(data) == lines
 
 
 @pytest.mark.parametrize("size", [0, CHUNK])

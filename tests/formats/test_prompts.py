@@ -105,22 +105,16 @@ def test_blank_lines_of_json_are_passed_over(tmp_path):
         ({"text": "a", "reference": "b", "references": ["c"]}, {}, "has both references and reference"),
         (["a"], {}, "expected an object such as"),
         (["a"], {}, "jq -c '.[]' makes lines of an array"),
+        (b'{"text": "\\ud800"}', {}, "lone surrogate"),
+        (b'{"text": "a"', {}, "not valid JSON"),
     ],
 )
 def test_a_line_that_is_no_input_is_named(tmp_path, value, options, message):
-    path = row(tmp_path / "in.jsonl", value)
+    path = tmp_path / "in.jsonl"
+    path.write_bytes((value if isinstance(value, bytes) else json.dumps(value).encode()) + b"\n")
     told = error(path, **options)
     assert told.startswith(f"{path}:1: ")
     assert message in told
-
-
-@pytest.mark.parametrize(
-    ("line", "message"), [(b'{"text": "\\ud800"}', "lone surrogate"), (b'{"text": "a"', "not valid JSON")]
-)
-def test_broken_json_is_named(tmp_path, line, message):
-    path = tmp_path / "in.jsonl"
-    path.write_bytes(line + b"\n")
-    assert message in error(path)
 
 
 def test_a_bad_line_does_not_end_the_reading(tmp_path):
@@ -171,17 +165,18 @@ def test_paths_of_images_are_seen_from_here_or_from_their_list(tmp_path, monkeyp
     assert "there is no image file ''" in error(path, images=True)
 
 
-def test_what_cannot_be_meant_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="is a folder, but the model reads text"):
-        read_inputs(str(tmp_path))
-    with pytest.raises(SetupError, match="no images in the folder"):
-        read_inputs(str(tmp_path), images=True)
-    with pytest.raises(SetupError, match=r"cannot read .*no\.txt: no such file"):
-        read_inputs(str(tmp_path / "no.txt"))
-    with pytest.raises(SetupError, match=r"cannot read .*no\.png: there is no such file"):
-        read_inputs(str(tmp_path / "no.png"), images=True)
-    with pytest.raises(UnknownName, match="unknown input format 'xml'"):
-        read_inputs(str(tmp_path), format="xml")
+@pytest.mark.parametrize(
+    ("name", "options", "kind", "message"),
+    [
+        ("", {}, UsageError, "is a folder, but the model reads text"),
+        ("", {"images": True}, SetupError, "no images in the folder"),
+        ("no.txt", {}, SetupError, r"cannot read .*no\.txt: no such file"),
+        ("no.png", {"images": True}, SetupError, r"cannot read .*no\.png: there is no such file"),
+        ("", {"format": "xml"}, UnknownName, "unknown input format 'xml'"),
+        ("in.txt", {"field": "text"}, UsageError, "--field text is for JSON lines"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(tmp_path, name, options, kind, message):
     (tmp_path / "in.txt").write_text("a")
-    with pytest.raises(UsageError, match="--field text is for JSON lines"):
-        read_inputs(str(tmp_path / "in.txt"), field="text")
+    with pytest.raises(kind, match=message):
+        read_inputs(str(tmp_path / name), **options)
