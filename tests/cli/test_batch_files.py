@@ -45,20 +45,6 @@ def test_each_request_is_an_election_of_samples_named_by_its_custom_id(run, batc
         assert "w:count" in one["signature"]
 
 
-def test_they_are_converted_to_ballots_that_elect_the_same(run, batch, tmp_path):
-    ballots = tmp_path / "ballots.jsonl"
-    assert run("convert", batch, "-o", ballots).code == 0
-    first = json.loads(ballots.read_text().splitlines()[0])
-    assert first["id"] == "r2"
-    assert first["candidates"][0] == {
-        "text": text_of(2),
-        "logprob": sum(LOGPROBS),
-        "token_logprobs": list(LOGPROBS),
-        "sampled": True,
-    }
-    assert run("vote", ballots, "--scores").out == run("vote", batch, "--scores").out
-
-
 @pytest.mark.parametrize(
     ("kind", "asked", "options"),
     [

@@ -44,21 +44,19 @@ def test_json_has_intervals_p_values_and_the_sign_test(run, files):
     assert found["bootstrap"] == {"resamples": 10_000, "seed": 1, "p_value": "two_tailed"}
 
 
-def test_the_beam_of_the_last_system_tells_what_became_of_the_others_outputs(run, tmp_path):
-    large = lines(
-        ballot(1, "a b", "a c", references=["a b"]),
-        ballot(2, "d e", "d f", references=["d e"]),
-        ballot(3, "g", references=["g"]),
-        ballot(4, "h", "i", references=["h"]),
-    )
-    (tmp_path / "k4.jsonl").write_bytes(large)
-    small = lines(*({"id": id, "winner": text} for id, text in ((4, "h"), (3, "x"), (2, "d f"), (1, "a b"))))
-    (tmp_path / "w2.jsonl").write_bytes(small)
-    last = lines(*({"id": id, "winner": text} for id, text in ((1, "a b"), (2, "d e"), (3, "g"), (4, "h"))))
-    (tmp_path / "w4.jsonl").write_bytes(last)
-    arguments = ["compare", tmp_path / "w2.jsonl", tmp_path / "w4.jsonl", "--beam", tmp_path / "k4.jsonl"]
-    found = json.loads(run(*arguments, "--metric", "bleu_1", "--json").out)
+def test_the_beam_of_the_last_system_tells_what_became_of_the_others_outputs(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    right = {1: "a b", 2: "d e", 3: "g", 4: "h"}
+    other = {1: ["a c"], 2: ["d f"], 3: [], 4: ["i"]}
+    beam = [ballot(id, text, *other[id], references=[text]) for id, text in right.items()]
+    files = {"k4": beam, "w4": [{"id": id, "winner": text} for id, text in right.items()]}
     # "x" is in no beam, "d f" is there and lost, two were chosen again
+    small = {4: "h", 3: "x", 2: "d f", 1: "a b"}
+    files["w2"] = [{"id": id, "winner": text} for id, text in small.items()]
+    for name, records in files.items():
+        (tmp_path / f"{name}.jsonl").write_bytes(lines(*records))
+    arguments = ["compare", "w2.jsonl", "w4.jsonl", "--beam", "k4.jsonl"]
+    found = json.loads(run(*arguments, "--metric", "bleu_1", "--json").out)
     assert found["selection"] == {
         "larger": "w4",
         "systems": [{"name": "w2", "items": 4, "absent": 25, "chosen_again": 50}],

@@ -19,6 +19,8 @@ def test_every_measure_is_told_with_cost_and_what_it_needs(run):
     done = run("similarities")
     assert (done.code, done.err) == (0, "")
     lines = done.out.decode().splitlines()
+    assert "Preset consensus: overlap_1-4 with temperature 1 and likelihood 0.4." in lines
+    assert "exact:last_number" in done.out.decode()
     assert lines[0].split() == "similarity what it is cost needs".split()  # noqa: SIM905
     for name, listing in listings().items():
         stem, colon, _ = listing.example.partition(":")
@@ -39,13 +41,6 @@ def test_the_table_fits_a_terminal_and_tells_overlap_from_precision():
     assert max(map(len, lines)) <= 80
     assert SIMILARITIES["overlap"].meaning.endswith("each once")
     assert SIMILARITIES["precision"].meaning.endswith("each as often as it occurs")
-
-
-def test_presets_and_keys_are_told(run):
-    told = run("similarities").out.decode()
-    assert "Preset blend: overlap_1-4@0.25 with temperature 2." in told
-    assert "exact:last_number" in told
-    assert "Preset consensus: overlap_1-4 with temperature 1 and likelihood 0.4." in told
 
 
 def test_json_holds_the_same(run):

@@ -19,11 +19,9 @@ from rangevote.cli.evaluate import (
     measure,
     read_references_and_sources,
     table_options,
-    to_json,
 )
 from rangevote.cli.members import panel_files, stem
 from rangevote.cli.options import HelpCommand, option
-from rangevote.cli.output import write_output
 from rangevote.cli.progress import Notes, check_inputs
 from rangevote.errors import UsageError, choose
 
@@ -127,15 +125,13 @@ def compare(
     if ballots is not None:
         beams = [texts_of(ballot) for ballot in ballots.values]
         selections = {name: selection(winners[name], beams, winners[larger]) for name in smaller}
-    if writing.format == "json":
-        data = tables.comparison_data(comparison, selections)
-        text = to_json(data if best is None else {**data, "best_member": asdict(best)})
-    else:
-        parts = [tables.score_table(comparison)]
-        parts += [tables.difference_table(comparison)] if comparison.resamples else []
-        parts += [tables.selection_table(selections, larger)] if selections else []
-        text = "\n".join(tables.render(table, writing.format) for table in parts)
-    write_output(text, writing.output, inputs, force=writing.force)
+    data = tables.comparison_data(comparison, selections)
+    if best is not None:
+        data["best_member"] = asdict(best)
+    parts = [tables.score_table(comparison)]
+    parts += [tables.difference_table(comparison)] if comparison.resamples else []
+    parts += [tables.selection_table(selections, larger)] if selections else []
+    writing.write(data, parts, inputs)
     if plot:
         from rangevote.evaluation.plot import AXES, panels_of, plot_curves
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,8 @@ from rangevote.text import is_stream
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
+    from rangevote.evaluation.samples import SampleReport
+    from rangevote.evaluation.tables import Table
     from rangevote.formats import ReadOptions
 
 FORMATS = click.Choice(["text", "markdown", "latex", "json"])
@@ -104,8 +106,16 @@ class TableOutput:
     """Where tables go, and in which format."""
 
     format: str
-    output: str | None
-    force: bool
+    output: str | None = None
+    force: bool = False
+
+    def write(self, data: object, tables: Iterable[Table], inputs: Sequence[str] = ()) -> None:
+        """Write the data as JSON, or the tables in another format; never over one of the inputs."""
+        from rangevote.evaluation.tables import render
+
+        as_json = self.format == "json"
+        text = to_json(data) if as_json else "\n".join(render(one, self.format) for one in tables)
+        write_output(text, self.output, inputs, force=self.force)
 
 
 def table_options(command: Command) -> Command:
@@ -171,15 +181,15 @@ def evaluate(
     --gold it has shares, the entropy over answers or clusters of texts, and the stopping rule.
     """
     from rangevote.evaluation.corpus import read_outputs
-    from rangevote.evaluation.tables import comparison_data, evaluation_table, render
+    from rangevote.evaluation.tables import comparison_data, evaluation_table
 
     notes = Notes(quiet=quiet)
     inputs = [outputs, *evaluation.files]
     check_inputs(inputs)
     if any(samples[name] is not None for name in ("key", "similarity", "gold")):
         _refuse_options(OF_OUTPUTS, "outputs and their references, not for samples")
-        text = _of_samples(outputs, evaluation, writing, reading, quiet, **samples)
-        write_output(text, writing.output, inputs, force=writing.force)
+        found = _of_samples(outputs, evaluation, reading, quiet, writing.force, **samples)
+        writing.write(found.to_dict(), found.tables(), inputs)
         return
     layout = [field.name for field in dataclasses.fields(reading)]
     _refuse_options((*OF_SAMPLES, *layout), "samples; name their key, for example with --key last_number")
@@ -188,12 +198,9 @@ def evaluate(
     if references is None:
         notes.tell("there are no references: BLEU and chrF are left out.")
     comparison = measure(systems, references, sources, evaluation, units, quiet=quiet)
-    if writing.format == "json":
-        data = comparison_data(comparison)
-        text = to_json({"scores": data.pop("systems")[0]["scores"], **data})
-    else:
-        text = render(evaluation_table(comparison), writing.format)
-    write_output(text, writing.output, inputs, force=writing.force)
+    data = comparison_data(comparison)
+    data = {"scores": data.pop("systems")[0]["scores"], **data}
+    writing.write(data, [evaluation_table(comparison)], inputs)
 
 
 def _refuse_options(names: Sequence[str], purpose: str) -> None:
@@ -208,19 +215,18 @@ def _refuse_options(names: Sequence[str], purpose: str) -> None:
 def _of_samples(
     path: str,
     evaluation: EvaluationOptions,
-    writing: TableOutput,
     reading: ReadOptions,
     quiet: bool,
+    force: bool,
     *,
     key: str | None,
     similarity: str | None,
     gold: str | None,
     confidence: float | None,
     plot: str | None,
-) -> str:
+) -> SampleReport:
     """What a file of samples is worth; the picture is drawn."""
     from rangevote.evaluation.samples import CONFIDENCE, evaluate_samples
-    from rangevote.evaluation.tables import render
     from rangevote.formats import read
     from rangevote.similarity import get_similarity
 
@@ -229,7 +235,7 @@ def _of_samples(
     if plot is not None:
         if gold is None:
             raise UsageError("--plot draws accuracies; name the field of the right answer with --gold.")
-        check_plot(plot, writing.force)
+        check_plot(plot, force)
         refuse_input(plot, [path])
     grades = get_similarity(own_similarity(similarity or f"exact:{key or 'plain'}"))
     sure = CONFIDENCE if confidence is None else confidence
@@ -242,9 +248,7 @@ def _of_samples(
         found = evaluate_samples(counted, grades, gold=gold, confidence=sure, **resampling)
     if plot is not None:
         found.plot(plot)
-    if writing.format == "json":
-        return to_json(found.to_dict())
-    return "\n".join(render(table, writing.format) for table in found.tables())
+    return found
 
 
 def check_plot(plot: str, force: bool) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from rangevote.cli.evaluate import QUIET, TableOutput, table_options, to_json
+from rangevote.cli.evaluate import QUIET, TableOutput, table_options
 from rangevote.cli.members import panel_files
 from rangevote.cli.options import HelpCommand, election_options, epilog, option, reading_options
 from rangevote.cli.output import write_output
@@ -19,8 +19,11 @@ from rangevote.errors import UsageError, need
 
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
-    from rangevote.evaluation.panel_report import PanelSummary
     from rangevote.formats import ReadOptions
+
+
+#: Endings of names of what has the picture in it.
+PICTURES = ("html", "png", "svg", "pdf")
 
 
 @click.group(epilog=epilog("rangevote panel report panel.jsonl -s exact:last_number -o report.html"))
@@ -56,7 +59,7 @@ def report(
     The name of the output decides what is written: .html (tables and picture in one file), .png, .svg or
     .pdf (the picture), .json, or tables as text.
     """
-    from rangevote.evaluation.panel_report import panel_report
+    from rangevote.evaluation.panel_report import html_page, panel_report, picture, tables
 
     ending = Path(writing.output or "").suffix.lower().removeprefix(".")
     if ending in PICTURES:
@@ -72,24 +75,11 @@ def report(
         entries = list(Bar(first, "reading", quiet=quiet).track(joined))
     with Bar(None, "leaving members out", quiet=quiet, total=len(entries)) as bar:
         found = panel_report(entries, settings, gold, bar.advance)
-    write_output(written(found, ending, writing.format), writing.output, files.paths, force=writing.force)
+    if ending in PICTURES and writing.format != "json":
+        content = html_page(found) if ending == "html" else picture(found, ending)
+        write_output(content, writing.output, files.paths, force=writing.force)
+    else:
+        writing = replace(writing, format="json" if ending == "json" else writing.format)
+        writing.write(msgspec.to_builtins(found), tables(found), files.paths)
     if writing.output and ending not in PICTURES:
         notes.tell(f"{len(found.members)} members over {found.ballots:,} ballots: {writing.output}.")
-
-
-#: Endings of names of what has the picture in it.
-PICTURES = ("html", "png", "svg", "pdf")
-
-
-def written(report: PanelSummary, ending: str, format: str) -> str | bytes:
-    """The report as the output's name or the format asks for."""
-    from rangevote.evaluation.panel_report import html_page, picture, tables
-    from rangevote.evaluation.tables import render
-
-    if format == "json" or ending == "json":
-        return to_json(msgspec.to_builtins(report))
-    if ending == "html":
-        return html_page(report)
-    if ending in PICTURES:
-        return picture(report, ending)
-    return "\n".join(render(table, format) for table in tables(report))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, check_plot, to_json, units_options
+from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, TableOutput, check_plot, units_options
 from rangevote.cli.members import member_table, panel_files
 from rangevote.cli.options import (
     AGREEMENT,
@@ -26,6 +26,7 @@ from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
+    from rangevote.evaluation.tables import Table
     from rangevote.formats import Entry, ReadOptions
 
 
@@ -140,7 +141,6 @@ def tune(
     from rangevote.evaluation.metrics import spelled_metric
     from rangevote.evaluation.plot import plot_curves
     from rangevote.evaluation.risk_coverage import risk_panel, risk_table
-    from rangevote.evaluation.tables import render
     from rangevote.tuning.choice import choice_table, surface_table
     from rangevote.tuning.tune import tune as tune_settings
 
@@ -166,37 +166,31 @@ def tune(
         rows = rows if first is None else chain([first], rows)
         labelled = texts is not None or first is None or first.ballot is None or first.ballot.references
         if grid["shares"] == AGREEMENT and not labelled:
-            text, report = _shares_alone(rows, grid, table)
-            if file is not None:
-                file.write(text.encode())
-                file.finish()
-            click.echo(report, nl=False)
-            return
-        tuning = tune_settings(
-            _with_references(rows, texts, bar),
-            metric=spelled_metric(metric),
-            units=units,
-            curve=plot is not None,
-            **grid,
-        )
+            profile, data, tables = _shares_alone(rows, grid)
+            curve = None
+        else:
+            tuning = tune_settings(
+                _with_references(rows, texts, bar),
+                metric=spelled_metric(metric),
+                units=units,
+                curve=plot is not None,
+                **grid,
+            )
+            profile, data, curve = tuning.profile(), tuning.as_data(), tuning.curve
+            tables = [surface_table(tuning), choice_table(tuning)]
+            tables += [risk_table(curve)] if curve is not None else []
         if file is not None:
-            file.write(tuning.profile().encode())
+            file.write(profile.encode())
             file.finish()
-    if plot is not None and tuning.curve is not None:
-        plot_curves([risk_panel(tuning.curve)], plot)
-    if table == "json":
-        click.echo(to_json(tuning.as_data()), nl=False)
-        return
-    tables = [surface_table(tuning), choice_table(tuning)]
-    tables += [risk_table(tuning.curve)] if tuning.curve is not None else []
-    click.echo("\n".join(render(one, table) for one in tables), nl=False)
+    if plot is not None and curve is not None:
+        plot_curves([risk_panel(curve)], plot)
+    TableOutput(table).write(data, tables)
 
 
-def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any], table: str) -> tuple[str, str]:
-    """A profile with the members' shares by agreement, and a report of them, as a table or as JSON."""
+def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any]) -> tuple[str, object, list[Table]]:
+    """A profile with the members' shares by agreement, and these as data and as a table."""
     from rangevote.election.settings import Settings
     from rangevote.evaluation.panel_report import agreement_of
-    from rangevote.evaluation.tables import render
     from rangevote.tuning.choice import agreement_facts, agreement_profile
 
     if len(grid["similarities"]) > 1 or len(grid["weights"] or ()) > 1:
@@ -212,8 +206,8 @@ def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any], table: str)
     }
     found = agreement_of(entries, Settings(**options, shares=AGREEMENT))
     facts = {**agreement_facts(found), "shares": found.shares, "ballots": found.ballots}
-    report = to_json(facts) if table == "json" else render(member_table(found.shares, found), table)
-    return agreement_profile(found, {name: value for name, value in options.items() if value}), report
+    profile = agreement_profile(found, {name: value for name, value in options.items() if value})
+    return profile, facts, [member_table(found.shares, found)]
 
 
 def _with_references(
