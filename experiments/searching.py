@@ -18,7 +18,7 @@ import numpy as np
 
 from experiments.data import Items, beside, read_items
 from experiments.translator import Ctranslate2Model, open_model
-from rangevote.decoding import get_search, search_batch
+from rangevote.decoding import Batch, get_search
 from rangevote.formats import read
 from rangevote.formats.jsonl import write_ballot
 from rangevote.hypothesis import Ballot, Hypothesis
@@ -91,7 +91,7 @@ def _found(task: Task, start: int, stop: int) -> Iterator[list[Hypothesis]]:
     for begin in range(start, stop, several):
         numbers = range(begin, min(begin + several, stop))
         batch = task.items.inputs[begin : numbers.stop]
-        yield from search_batch(task.model, batch, method, numbers, task.states, max_rows=task.max_rows)
+        yield from Batch(task.model, batch, numbers, task.states).search(method, max_rows=task.max_rows)
 
 
 def _ballot(task: Task, number: int, hypotheses: list[Hypothesis]) -> Ballot:

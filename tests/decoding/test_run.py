@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rangevote.decoding import SearchBatch, search
+from rangevote.decoding import Batch, search
 from rangevote.decoding.beam import Beam
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
 from rangevote.decoding.sample import Sample, Sampling
@@ -183,8 +183,9 @@ def test_a_prefix_that_hypotheses_share_goes_through_the_model_once(method):
 
 def test_a_reading_answers_again_and_again():
     model = Counting(6, 4, seed=0)
-    reading = SearchBatch(model, ["a", "b"], Beam(3), [0, 1], model.start(["a", "b"]))
-    assert reading.all() == reading.all() == search(model, ["a", "b"], Beam(3))
+    batch = Batch(model, ["a", "b"], [0, 1])
+    assert batch.search(Beam(3)) == batch.search(Beam(3)) == search(model, ["a", "b"], Beam(3))
+    assert model.read == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rangevote.decoding import SearchBatch, search, search_batch
+from rangevote.decoding import Batch, search
 from rangevote.decoding.base import random_generator
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
 from tests.decoding import twins
@@ -109,8 +109,8 @@ def test_a_sample_is_the_same_alone_and_in_any_batch(method):
     model, inputs = TableModel(6, 4, seed=3), ["a", "b", "a", "c", "d"]
     whole = search(model, inputs, method)
     for i, input in enumerate(inputs):
-        assert search_batch(model, [input], method, [i]) == [whole[i]]
-    assert search_batch(model, inputs[2:], method, [2, 3, 4], max_rows=5) == whole[2:]
+        assert Batch(model, [input], [i]).search(method) == [whole[i]]
+    assert Batch(model, inputs[2:], [2, 3, 4]).search(method, max_rows=5) == whole[2:]
 
 
 def test_fewer_samples_are_a_part_of_more():
@@ -123,7 +123,7 @@ def test_fewer_samples_are_a_part_of_more():
 def test_candidates_and_voters_are_drawn_from_different_streams(method):
     model, inputs = TableModel(9, 6, seed=3, sharp=0.3), ["a", "b"]
     method = replace(method, n=40)
-    candidates, voters = (search_batch(model, inputs, method, [0, 1], stream=stream) for stream in (0, 1))
+    candidates, voters = (Batch(model, inputs, [0, 1]).search(method, stream) for stream in (0, 1))
     assert [ranking(one) for one in candidates] != [ranking(one) for one in voters]
 
 
@@ -132,11 +132,11 @@ def test_draws_come_in_rounds_as_they_come_at_once(method):
     model, inputs = TableModel(6, 4, seed=3), ["a", "b", "c"]
     method = replace(method, n=12)
     whole = search(model, inputs, method)
-    reading = SearchBatch(model, inputs, method, range(3), model.start(inputs))
-    rounds = [reading.draw(part) for part in (range(0, 1), range(1, 7), range(7, 12))]
-    again = reading.draw(range(3, 8))
-    some = reading.draw(range(3, 8), wanted=[2, 0])
-    assert reading.draw(range(0), wanted=[]) == [[], [], []]
+    batch = Batch(model, inputs, range(3))
+    rounds = [batch.run(method, draws=part) for part in (range(0, 1), range(1, 7), range(7, 12))]
+    again = batch.run(method, draws=range(3, 8))
+    some = batch.run(method, draws=range(3, 8), wanted=[2, 0])
+    assert batch.run(method, draws=range(0), wanted=[]) == [[], [], []]
     for i in range(3):
         assert sorted(map(str, (one for found in rounds for one in found[i]))) == sorted(map(str, whole[i]))
     assert [some[0], some[2]] == [again[0], again[2]]
@@ -149,8 +149,8 @@ def test_draws_are_independent_of_each_other_and_of_other_inputs():
     model = Written(3, {(): (0.5, 0.3, 0.2)})  # three sequences
     p = {(): 0.5, (1,): 0.3, (2,): 0.2}
     inputs = ["a"] * 2000
-    reading = SearchBatch(model, inputs, Sample(2, seed=1), range(2000), model.start(inputs))
-    first, second = ([one.tokens for (one,) in reading.draw(range(j, j + 1))] for j in (0, 1))
+    batch, method = Batch(model, inputs, range(2000)), Sample(2, seed=1)
+    first, second = ([one.tokens for (one,) in batch.run(method, draws=range(j, j + 1))] for j in (0, 1))
     drawn_later = zip(first[1::2], second[::2], strict=True)  # of the next input, and of the next draw
     for pairs in (zip(first, second, strict=True), zip(first[::2], first[1::2], strict=True), drawn_later):
         counts = Counter(pairs)

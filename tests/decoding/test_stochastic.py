@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangevote.decoding import search, search_batch
+from rangevote.decoding import Batch, search
 from rangevote.decoding.stochastic import StochasticBeam, importance
 from rangevote.models.protocol import Step
 from tests.decoding import twins
@@ -173,8 +173,8 @@ def test_the_seed_fixes_the_sample():
     assert search(model, inputs, StochasticBeam(6, seed=4)) == found
     assert search(model, inputs, StochasticBeam(6, seed=5)) != found
     assert found[0] != found[2]  # the same input elsewhere is another draw
-    assert search_batch(model, inputs[1:], StochasticBeam(6, seed=4), [1, 2]) == found[1:]
-    voters = search_batch(model, inputs, StochasticBeam(6, seed=4), range(3), stream=1)
+    assert Batch(model, inputs[1:], [1, 2]).search(StochasticBeam(6, seed=4)) == found[1:]
+    voters = Batch(model, inputs, range(3)).search(StochasticBeam(6, seed=4), stream=1)
     assert all(one != other for one, other in zip(voters, found, strict=True))
 
 

@@ -170,7 +170,7 @@ def test_systems_that_were_run_elsewhere_stay_as_they_are_recorded(done, tmp_pat
 @captions_alone
 def test_an_interrupted_run_goes_on_to_the_same_results(done, tmp_path, monkeypatch):
     experiment = Experiment(done.settings.experiment, tmp_path)
-    calls, real = [], searching.search_batch
+    calls, real = [], searching.Batch
 
     def interrupted(*arguments, **options):
         calls.append(1)
@@ -178,7 +178,7 @@ def test_an_interrupted_run_goes_on_to_the_same_results(done, tmp_path, monkeypa
             raise KeyboardInterrupt
         return real(*arguments, **options)
 
-    monkeypatch.setattr(searching, "search_batch", interrupted)
+    monkeypatch.setattr(searching, "Batch", interrupted)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             experiment.run()

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 import rangevote as rv
-from rangevote.decoding import search_batch
+from rangevote.decoding import Batch
 from rangevote.generation.custom_generate import CustomGenerate
 from tests.models.huggingface.tiny import END, PAD, VOCABULARY, make, make_tokenizer
 
@@ -187,7 +187,7 @@ def test_other_voters_are_those_of_a_search(kind):
     rows = generate(model, given, voters="sample:40,seed=1", similarity="overlap_1")
     search = rv.Sample(40, seed=1, max_new_tokens=NEW)
     prompts = given["input_ids"].tolist()
-    rolls = search_batch(rv.load(model), prompts, search, range(len(prompts)), stream=1)
+    rolls = Batch(rv.load(model), prompts, range(len(prompts))).search(search, stream=1)
     lists = beams(model, given, K, max_new_tokens=NEW)
     results = [
         rv.elect(found, voters=roll, similarity="overlap_1") for found, roll in zip(lists, rolls, strict=True)

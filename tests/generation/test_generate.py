@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import pytest
 
 import rangevote as rv
-from rangevote.decoding import get_search, search_batch
+from rangevote.decoding import Batch, get_search
 from rangevote.election.settings import Settings
 from rangevote.generation.generate import Request, elect_each, elections
 from rangevote.generation.plan import GenerationPlan
@@ -44,7 +44,7 @@ def same(result: rv.Result, other: rv.Result) -> None:
 
 
 def found(model: TableModel, method: str, *, stream: int = 0, states: bool = False) -> list[list[Hypothesis]]:
-    return search_batch(model, INPUTS, get_search(method), range(len(INPUTS)), states, stream)
+    return Batch(model, INPUTS, range(len(INPUTS)), states).search(get_search(method), stream)
 
 
 @pytest.mark.parametrize("method", ["beam:6", "sample:20,seed=3"])

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,7 @@ def search(
     hypotheses: list[list[Hypothesis]] = []
     for start in range(0, len(inputs), several):
         some = slice(start, start + several)
-        hypotheses += search_batch(model, inputs[some], search, numbers[some], states, max_rows=max_rows)
+        hypotheses += Batch(model, inputs[some], numbers[some], states).search(search, max_rows=max_rows)
     return hypotheses
 
 
@@ -161,12 +162,6 @@ def check_rows(max_rows: Any) -> None:
         raise UsageError(f"max_rows must be a whole number from 1, got {max_rows!r}.")
 
 
-def start_batch(model: LanguageModel[Any], inputs: Sequence[Any], numbers: Sequence[int]) -> Any:
-    """The model's fresh state after reading the inputs; errors name them by their `numbers` in the run."""
-    with _naming(numbers):
-        return model.start(inputs)
-
-
 @contextmanager
 def _naming(numbers: Sequence[int]) -> Iterator[None]:
     """Name the inputs of a batch in errors by their numbers in the whole run."""
@@ -177,93 +172,80 @@ def _naming(numbers: Sequence[int]) -> Iterator[None]:
         raise DataError(error.problem, field=field, where=error.where) from error
 
 
-def search_batch(
-    model: LanguageModel[Any] | Engine,
-    inputs: Sequence[Any],
-    search: Search,
-    numbers: Sequence[int],
-    states: bool = False,
-    stream: int = 0,
-    max_rows: int = MAX_ROWS,
-    fresh: Any = None,
-) -> list[list[Hypothesis]]:
-    """All hypotheses of one batch; those of a sum are its parts', one after the other.
+class Batch:
+    """Inputs that a model reads once, to search for their hypotheses again and again.
 
-    `fresh`: what `start_batch` returned for these inputs, if they were read before.
-    """
-    if isinstance(model, Engine) and states:
-        raise UsageError("an engine gives no hidden states; leave states out, and use another similarity.")
-    if fresh is None and not isinstance(model, Engine):
-        fresh = start_batch(model, inputs, numbers)
-    parts = search.parts if isinstance(search, SearchSum) else (search,)
-    hypotheses: list[list[Hypothesis]] = [[] for _ in inputs]
-    for i, part in enumerate(parts):
-        own_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
-        if isinstance(model, Engine):
-            with _naming(numbers):
-                lists = model.hypotheses(inputs, part)
-            if len(lists) != len(inputs):
-                raise UsageError(
-                    f"the engine gave {len(lists)} lists of hypotheses for {len(inputs)} inputs."
-                )
-        else:
-            lists = SearchBatch(model, inputs, part, numbers, fresh, states, own_stream).all(max_rows)
-        for listed, found in zip(hypotheses, lists, strict=True):
-            listed += found
-    return hypotheses
-
-
-class SearchBatch:
-    """A batch of inputs that the model has read once; hypotheses can be asked for again and again.
-
-    That is how samples are drawn in rounds: only the draws that are wanted, from the one `fresh` state that
-    `start_batch` returned.
+    `numbers` are the inputs' places in the whole run: they fix random numbers and name inputs in errors.
     """
 
     def __init__(
         self,
-        model: LanguageModel[Any],
+        model: LanguageModel[Any] | Engine,
         inputs: Sequence[Any],
-        search: Search,
         numbers: Sequence[int],
-        fresh: Any,
         states: bool = False,
-        stream: int = 0,
     ) -> None:
-        self._model, self._search, self._state = model, search, fresh
-        room = model.room(self._state)
-        limits = np.full(len(inputs), search.max_new_tokens, dtype=np.int64)
-        if room is not None:
-            limits = np.minimum(limits, room)
-        sources = None if search.copy_filter is None else [model.source(input) for input in inputs]
-        ends = np.array(model.ends, dtype=np.int64)
-        self._task = Task(tuple(numbers), limits, ends, sources, np.arange(len(inputs)), states, stream)
+        self._model: Any = model
+        self._inputs, self._numbers, self._states = inputs, numbers, states
+        if not isinstance(model, Engine):
+            with _naming(numbers):
+                self._fresh = model.start(inputs)
+        elif states:
+            raise UsageError(
+                "an engine gives no hidden states; leave states out, and use another similarity."
+            )
 
-    def all(self, max_rows: int = MAX_ROWS) -> list[list[Hypothesis]]:
-        if not isinstance(self._search, Sampling):
-            return self._run(self._task)
-        inputs = len(self._task.numbers)
-        several = max(1, max_rows // inputs)
-        wanted = range(self._search.size)
-        parts = [self.draw(wanted[i : i + several]) for i in range(0, len(wanted), several)]
-        if len(parts) == 1:
-            return parts[0]
-        merged = ([one for part in parts for one in part[i]] for i in range(inputs))
+    def search(self, search: Search, stream: int = 0, max_rows: int = MAX_ROWS) -> list[list[Hypothesis]]:
+        """All hypotheses of a search; those of a sum are its parts', one after the other."""
+        parts = search.parts if isinstance(search, SearchSum) else (search,)
+        hypotheses: list[list[Hypothesis]] = [[] for _ in self._inputs]
+        for i, part in enumerate(parts):
+            own_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
+            for listed, found in zip(hypotheses, self._search(part, own_stream, max_rows), strict=True):
+                listed += found
+        return hypotheses
+
+    def _search(self, search: Search, stream: int, max_rows: int) -> Sequence[Sequence[Hypothesis]]:
+        count = len(self._inputs)
+        if isinstance(self._model, Engine):
+            with _naming(self._numbers):
+                lists = self._model.hypotheses(self._inputs, search)
+            if len(lists) != count:
+                raise UsageError(f"the engine gave {len(lists)} lists of hypotheses for {count} inputs.")
+            return lists
+        if not isinstance(search, Sampling):
+            return self.run(search, stream)
+        draws, several = range(search.size), max(1, max_rows // count)
+        parts = [self.run(search, stream, draws[i : i + several]) for i in range(0, len(draws), several)]
+        merged = ([one for part in parts for one in part[i]] for i in range(count))
         return [sorted(samples, key=lambda one: -(one.logprob or 0.0)) for samples in merged]
 
-    def draw(self, draws: range, wanted: Sequence[int] | None = None) -> list[list[Hypothesis]]:
-        """These samples alone, of these inputs of the batch alone (others get none); for a `Sampling`."""
-        task = replace(self._task, draws=draws)
-        if wanted is not None:
-            task = replace(task, wanted=np.array(wanted, dtype=np.int64))
-        return self._run(task)
+    @cached_property
+    def _sources(self) -> list[Sequence[int]]:
+        return [self._model.source(input) for input in self._inputs]
 
-    def _run(self, task: Task) -> list[list[Hypothesis]]:
-        """Samples, and groups of beams, begin alike: a prefix goes through the model once, whoever has it."""
-        search_state = self._search.begin(task)
-        model, tokens = self._model, None
+    def run(
+        self, search: Search, stream: int = 0, draws: range = range(0), wanted: Sequence[int] | None = None
+    ) -> list[list[Hypothesis]]:
+        """One search, all rows at a time; of a `Sampling` these draws, of the `wanted` inputs alone.
+
+        Samples, and groups of beams, begin alike: a prefix goes through the model once, whoever has it.
+        """
+        model, count = self._model, len(self._inputs)
+        limits, room = np.full(count, search.max_new_tokens), model.room(self._fresh)
+        task = Task(
+            numbers=self._numbers,
+            limits=limits if room is None else np.minimum(limits, room),
+            ends=np.array(model.ends, dtype=np.int64),
+            sources=None if search.copy_filter is None else self._sources,
+            wanted=np.arange(count) if wanted is None else np.array(wanted, dtype=np.int64),
+            states=self._states,
+            stream=stream,
+            draws=draws,
+        )
+        search_state, tokens = search.begin(task), None
         prefixes, prefix = _distinct(search_state.live.owner)
-        state = model.select(self._state, search_state.live.owner[prefixes])
+        state = model.select(self._fresh, search_state.live.owner[prefixes])
         while len(search_state.live):
             step = model.step(state, tokens)
             if len(prefix) != len(step.log_probs):
@@ -275,16 +257,17 @@ class SearchBatch:
                 prefixes, prefix = _distinct(before * (int(added.max()) + 1) + added)
                 tokens = added[prefixes]
                 state = model.select(step.state, before[prefixes])
-        return [[self._hypothesis(done) for done in each] for each in search_state.results()]
+        sampled = isinstance(search, Sampling)
+        return [[self._hypothesis(done, sampled) for done in each] for each in search_state.results()]
 
-    def _hypothesis(self, done: Done) -> Hypothesis:
+    def _hypothesis(self, done: Done, sampled: bool) -> Hypothesis:
         return Hypothesis(
             text=self._model.text(done.tokens),
             tokens=done.tokens,
             logprob=min(done.logprob, 0.0),
             state=done.state,
             finished=done.finished,
-            sampled=isinstance(self._search, Sampling),
+            sampled=sampled,
             weight=done.weight,
             ranked_by=None if done.score == done.logprob else done.score,
         )

@@ -140,9 +140,9 @@ class Task:
     ends: Integers
     sources: Sequence[Sequence[int]] | None
     wanted: Integers
-    states: bool = False
-    stream: int = 0
-    draws: range = range(0)
+    states: bool
+    stream: int
+    draws: range
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from rangevote.decoding import MAX_ROWS, STREAMS, SearchBatch, check_inputs, search_batch, start_batch
+from rangevote.decoding import MAX_ROWS, STREAMS, Batch, check_inputs
 from rangevote.decoding.base import Search
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
@@ -225,7 +225,7 @@ class BatchElections:
         self, models: Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
     ) -> None:
         self._models, self._requests, self._plan = models, requests, plan
-        self._fresh: dict[tuple[int, tuple[int, ...]], Any] = {}  # (model, its inputs) -> state
+        self._read: dict[tuple[int, tuple[int, ...]], Batch] = {}  # by model and inputs
         self._candidates = Role("candidates", plan.candidates, models, len(requests))
         self._voters = Role("voters", plan.voters, plan.voter_models or models, len(requests))
         self._electorates: dict[int, Electorate] = {}
@@ -259,7 +259,7 @@ class BatchElections:
                     results[i] = self._result(i, settings)
             undecided = [i for i in undecided if not last and self._goes_on(i, results)]
             self._voting += perf_counter() - counting
-            self._fresh.clear()
+            self._read.clear()
             if not undecided:
                 break
         searching, voted = (perf_counter() - began - self._voting) / count, self._voting / count
@@ -314,8 +314,10 @@ class BatchElections:
 
         batches = {}
         for name, model in models.items():
+            if isinstance(model, Engine):
+                raise UsageError("adaptive draws from a model in rounds, which engines do not support.")
             try:
-                batches[name] = self._drawing(name, model, wanted)
+                batches[name] = self._batch(model, wanted)
             except (DataError, SetupError) as error:
                 role.leave_out(name, error)
         for draws in rounds(plan.voters.size, decided=decided):
@@ -323,8 +325,10 @@ class BatchElections:
             places = [wanted.index(i) for i in undecided]
             before = {i: len(role.found[i]) for i in undecided}
             for name, batch in batches.items():
+                search = role.search_of(name)
                 for start in range(0, len(draws), several):
-                    lists = batch.draw(draws[start : start + several], places)
+                    some = draws[start : start + several]
+                    lists = batch.run(search, STREAMS["voters"], some, places)
                     for i, place in zip(undecided, places, strict=True):
                         role.add(i, name, lists[place])
             began = perf_counter()
@@ -333,13 +337,6 @@ class BatchElections:
             self._voting += perf_counter() - began
         if plan.escalate and undecided:  # was the last round enough?
             decided()
-
-    def _drawing(self, name: str, model: Model, wanted: Sequence[int]) -> SearchBatch:
-        if isinstance(model, Engine):
-            raise UsageError("adaptive draws from a model in rounds, which engines do not support.")
-        inputs, numbers = self._inputs(wanted)
-        search, fresh = self._voters.search_of(name), self._read(model, wanted)
-        return SearchBatch(model, inputs, search, numbers, fresh, self._plan.states, STREAMS["voters"])
 
     def _extend(self, role: Role, models: Mapping[str, Model], wanted: Sequence[int], last: bool) -> None:
         """Add what the models find; members of a panel that fail are left out."""
@@ -366,30 +363,24 @@ class BatchElections:
             if last and not role.found[i]:
                 raise failure
 
-    def _inputs(self, wanted: Sequence[int]) -> tuple[list[Any], list[int]]:
-        """The inputs and their numbers in the run."""
-        requests = [self._requests[i] for i in wanted]
-        return [one.input for one in requests], [one.number for one in requests]
-
-    def _read(self, model: Model, wanted: Sequence[int]) -> Any:
-        """The fresh state of a model that has read these inputs; None for engines."""
+    def _batch(self, model: Model, wanted: Sequence[int]) -> Batch:
+        """These inputs, read by the model if they were not before."""
         key = id(model), tuple(wanted)
-        if key not in self._fresh and not isinstance(model, Engine):
-            self._fresh[key] = start_batch(model, *self._inputs(wanted))
-        return self._fresh.get(key)
+        if key not in self._read:
+            requests = [self._requests[i] for i in wanted]
+            inputs, numbers = [one.input for one in requests], [one.number for one in requests]
+            self._read[key] = Batch(model, inputs, numbers, self._plan.states)
+        return self._read[key]
 
     def _search(self, role: Role, name: str, model: Model, wanted: Sequence[int]) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
-        plan, search = self._plan, role.search_of(name)
-        inputs, numbers = self._inputs(wanted)
-        fresh = self._read(model, wanted)
-        hypotheses = search_batch(
-            model, inputs, search, numbers, plan.states, STREAMS[role.name], plan.max_rows, fresh
-        )
-        for number, found in zip(numbers, hypotheses, strict=True):
+        search = role.search_of(name)
+        hypotheses = self._batch(model, wanted).search(search, STREAMS[role.name], self._plan.max_rows)
+        for i, found in zip(wanted, hypotheses, strict=True):
             if not found:
                 filtered = "" if search.copy_filter is None else " that pass the copy filter"
                 raise DataError(
-                    f"the search {str(search)!r} found no {role.name}{filtered}.", field=f"inputs[{number}]"
+                    f"the search {str(search)!r} found no {role.name}{filtered}.",
+                    field=f"inputs[{self._requests[i].number}]",
                 )
         return hypotheses
