@@ -14,8 +14,6 @@ import msgspec
 from starlette.responses import Response
 
 from rangevote.engines.openai.client import UpstreamError
-from rangevote.errors import DataError
-from rangevote.formats.jsonl import parse
 
 #: `type` of an error by its status; others are "server_error".
 TYPES = {
@@ -122,18 +120,9 @@ def upstream_failure(error: UpstreamError) -> ApiError:
         )
     else:
         answer = ApiError(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
-    code = _upstream_code(error.detail)
-    if code in PASSED_ON and answer.status in (400, 429):
+    said = error.answer if isinstance(error.answer, dict) else {}
+    code = CONTEXT if said.get("type") == LLAMA_CONTEXT else said.get("code")
+    if isinstance(code, str) and code in PASSED_ON and answer.status in (400, 429):
         answer.code, answer.message = code, PASSED_ON[code]
     answer.note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()
     return answer
-
-
-def _upstream_code(detail: str) -> str | None:
-    """The `code` of an error in OpenAI's shape."""
-    try:
-        error = parse(detail.encode())["error"]
-        code = CONTEXT if error.get("type") == LLAMA_CONTEXT else error["code"]
-    except (DataError, KeyError, TypeError, AttributeError):  # not all errors have this shape
-        return None
-    return code if isinstance(code, str) else None

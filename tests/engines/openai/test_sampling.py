@@ -14,7 +14,6 @@ from tests.engines.openai.upstream import LOGPROBS, Upstream, text_of
 def test_one_call_gives_all_samples_where_the_server_can():
     with Upstream() as upstream:
         samples = drawn(upstream, 5)
-    assert texts(samples) == [text_of(100 + i) for i in range(5)]
     assert [choice.logprob for choice in samples.choices] == [sum(LOGPROBS)] * 5
     assert (samples.calls, samples.usage, samples.failed) == (1, Usage(7, 15, 22), [])
     [request] = upstream.asked
@@ -22,16 +21,31 @@ def test_one_call_gives_all_samples_where_the_server_can():
     assert request.path == "/v1/chat/completions"
 
 
-@pytest.mark.parametrize(("mode", "refused"), [("ignores_n", []), ("refuses_n", [5, 3])])
-def test_a_server_without_n_is_topped_up_with_single_calls_of_other_seeds(mode, refused):
+SINGLE = [(101, 1), (102, 1), (103, 1), (104, 1)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "n", "first", "later"),
+    [
+        ("ignores_n", 5, [(100, 5)], SINGLE),
+        ("refuses_n", 5, [(100, 5), (100, 1), (101, 3)], SINGLE),
+        ("one_fewer", 4, [(100, 4)], [(103, 1)]),
+        ("at_most_two", 7, [(100, 7)], [(102, 2), (104, 2), (106, 1)]),
+        ("refuses_more_than_four", 16, [(100, 16), (100, 1), (101, 8), (101, 4)],
+         [(105, 4), (109, 4), (113, 3)]),
+    ],
+)  # fmt: skip
+def test_missing_samples_are_asked_for_in_lots_that_the_server_gives_each_with_its_own_seed(
+    mode, n, first, later
+):
     with Upstream(mode) as upstream:
-        samples = drawn(upstream, 5)
-    assert texts(samples) == [text_of(100 + i) for i in range(5)]
-    answered = [request for request in upstream.asked if not (refused and request.n > 1)]
-    assert samples.calls == len(upstream.asked) == 5 + len(refused)
-    assert sorted(request.body["seed"] for request in answered) == [100, 101, 102, 103, 104]
-    assert [request.n for request in upstream.asked if "n" in request.body] == (refused or [5])
-    assert samples.usage == Usage(35, 15, 50)
+        samples = drawn(upstream, n)
+    assert texts(samples) == [text_of(100 + i) for i in range(n)]
+    requests = [(request.body["seed"], request.n) for request in upstream.asked]
+    assert (requests[: len(first)], sorted(requests[len(first) :])) == (first, later)
+    assert samples.calls == len(requests)
+    refused = 2 if mode.startswith("refuses") else 0
+    assert samples.usage.prompt == 7 * (len(requests) - refused)
 
 
 def test_what_a_server_can_do_is_remembered_for_each_model():
@@ -44,33 +58,12 @@ def test_what_a_server_can_do_is_remembered_for_each_model():
     assert [request.n for request in upstream.asked] == [2, 1, 1, 1, 2, 1]
 
 
-def test_a_server_that_gives_one_fewer_is_asked_for_the_rest():
+def test_what_a_server_gives_is_remembered_and_forgotten_after_a_while():
     with Upstream("one_fewer") as upstream:
-        samples = drawn(upstream, 4, times=2)
-    assert texts(samples) == [text_of(100 + i) for i in range(4)]
-    assert [request.n for request in upstream.asked[:2]] == [4, 1]
+        drawn(upstream, 4, times=2)
     again = sorted((request.body["seed"], request.n) for request in upstream.asked[2:])
     assert again == [(100, 3), (102, 1), (103, 1)]  # in threes, of which it gives two
-
-
-def test_a_server_with_a_greatest_n_is_asked_in_such_lots_and_no_seed_is_used_twice():
-    with Upstream("at_most_two") as upstream:
-        samples = drawn(upstream, 7)
-    assert texts(samples) == [text_of(100 + i) for i in range(7)]
-    assert sorted((request.body["seed"], request.n) for request in upstream.asked[1:]) == [
-        (102, 2),
-        (104, 2),
-        (106, 1),
-    ]
-
-
-def test_what_a_server_allows_is_learnt_by_halving_and_forgotten_after_a_while():
     with Upstream("refuses_more_than_four") as upstream:
-        samples = drawn(upstream, 16)
-        assert texts(samples) == [text_of(100 + i) for i in range(16)]
-        assert [request.n for request in upstream.asked[:4]] == [16, 1, 8, 4]
-        assert sorted(request.n for request in upstream.asked[4:]) == [3, 4, 4]
-        upstream.asked.clear()
         drawn(upstream, 16, times=2)
         assert sorted(request.n for request in upstream.asked[7:]) == [4] * 4
         forgetful = CallLimits(most_kept=0.0)

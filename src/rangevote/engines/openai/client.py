@@ -82,6 +82,15 @@ class UpstreamError(SetupError):
             return self.status is not None and self.status >= 500 and self.status != 501
         return self.kind in ("connect", "rate")
 
+    @property
+    def answer(self) -> object:
+        """The error as the server describes it: the field `error` of its JSON, otherwise the whole text."""
+        try:
+            body = parse(self.detail.encode())
+        except DataError:
+            return self.detail
+        return body.get("error", body) if isinstance(body, dict) else self.detail
+
 
 @dataclass(frozen=True)
 class CallLimits:

@@ -30,7 +30,6 @@ from rangevote.engines.openai.sample_and_elect import (
 from rangevote.engines.openai.sampling import Samples
 from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.formats.choices import CHAT, COMPLETIONS, error_text
-from rangevote.formats.jsonl import parse
 from rangevote.generation.generate import Elected, ElectedBatches, Request
 from rangevote.generation.plan import GenerationPlan, derived_seed
 
@@ -302,10 +301,5 @@ def _with_detail(error: UpstreamError) -> str:
     """The message with the server's own, which the user of the command may see."""
     if error.status is None:  # there was no response
         return str(error)
-    try:
-        body = parse(error.detail.encode())
-        given = body.get("error", body) if isinstance(body, dict) else error.detail
-    except DataError:  # not all errors are JSON
-        given = error.detail
-    words = error_text(given)
+    words = error_text(error.answer)
     return f"{error} The server's message: {words}" if words else str(error)
