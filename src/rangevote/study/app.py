@@ -13,6 +13,7 @@ import hmac
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -161,29 +162,6 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     def progress(runner: int) -> StudyProgress:
         return StudyProgress(plan.title, now(), store.progress())
 
-    def session(who: int) -> Session:
-        name, practice, finished = plan.annotators[who], store.study.practice, store.finished(who)
-        swapped = coin(plan.seed, "side", name, practice.key)
-        return Session(
-            study=store.digest[:16],
-            opened=store.visit(who),
-            annotator=name,
-            title=plan.title,
-            question=plan.question,
-            instructions=plan.instructions,
-            scale=plan.scale,
-            differences=plan.differences,
-            practice=Item.of(practice, "practice", swapped),
-            items=[
-                Item.of(store.study.pairs[one.pair], one.handle, one.swapped)
-                for one in store.study.assignments
-                if one.annotator == who
-            ],
-            judged=store.judged(who),
-            finished=finished,
-            code=plan.completion_code if finished else None,
-        )
-
     def judgement(who: int, sent: SentAnswer) -> SavedAnswer:
         if sent.value is None:
             raise AnswerRefused("a judgement has a value.")
@@ -211,12 +189,37 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
         *asset_routes("rangevote.web", "rangevote.study"),
         Route("/img/{sha256}", image),
         _route("/api/progress", auth, progress, runner=True),
-        _route("/api/session", auth, session),
+        _route("/api/session", auth, partial(session_of, store)),
         _route("/api/judgement", auth, judgement, SentAnswer),
         _route("/api/undo", auth, undo, SentAnswer),
         _route("/api/finish", auth, finish, FinishMessage),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)
+
+
+def session_of(store: Store, who: int) -> Session:
+    """What the page of an annotator needs; that it was opened is recorded."""
+    study, plan, finished = store.study, store.study.plan, store.finished(who)
+    name, practice = plan.annotators[who], study.practice
+    return Session(
+        study=store.digest[:16],
+        opened=store.visit(who),
+        annotator=name,
+        title=plan.title,
+        question=plan.question,
+        instructions=plan.instructions,
+        scale=plan.scale,
+        differences=plan.differences,
+        practice=Item.of(practice, "practice", coin(plan.seed, "side", name, practice.key)),
+        items=[
+            Item.of(study.pairs[one.pair], one.handle, one.swapped)
+            for one in study.assignments
+            if one.annotator == who
+        ],
+        judged=store.judged(who),
+        finished=finished,
+        code=plan.completion_code if finished else None,
+    )
 
 
 def _route(

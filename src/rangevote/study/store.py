@@ -197,7 +197,9 @@ def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
             _structs(db, Assignment, "assignment ORDER BY annotator, position"),
             practice,
         )
-        intact = study.digest() == digest and _images_intact(db)
+        images = db.execute("SELECT sha256, content FROM image")
+        intact = all(hashlib.sha256(content).hexdigest() == name for name, content in images)
+        intact = intact and study.digest() == digest
     except (ValueError, TypeError):  # also msgspec's
         intact = False
     if not intact:
@@ -216,11 +218,6 @@ def _structs(db: sqlite3.Connection, kind: type[S], rows: str, *values: object) 
     return [
         kind(*(bool(v) if f.type is bool else v for f, v in zip(fields, row, strict=True))) for row in found
     ]
-
-
-def _images_intact(db: sqlite3.Connection) -> bool:
-    rows = db.execute("SELECT sha256, content FROM image")
-    return all(hashlib.sha256(content).hexdigest() == name for name, content in rows)
 
 
 #: What is said of an item: -2 (left much better) to 2 (right much better), or that one cannot judge.
