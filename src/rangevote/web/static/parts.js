@@ -4,7 +4,7 @@ import { read } from "./ngrams.js";
 import { memberBadge } from "./members.js";
 import { counted, fixed, small } from "./numbers.js";
 import { button, brief, faint, make, output } from "./text.js";
-import { bar, rowOf } from "./top.js";
+import { bar, barLine, fieldName, rowOf } from "./top.js";
 import { legend, shaded } from "./words.js";
 
 /** Bars that are shown before the reader asks for more. */
@@ -38,10 +38,9 @@ export function showParts(container, parts, ngramVoters, largest, text, open) {
  * @param {NonNullable<import("./answers").Parts["fields"]>} listed
  */
 function fields(listed) {
-  const rows = listed.map(([path, value, agree, of, share]) => {
-    const name = make("th", { scope: "row" }, output(path || "the value"), ": ", output(value));
-    return make("tr", {}, name, make("td", { class: "wide" }, bar(share, 1)), make("td", {}, `${agree} of ${of}`));
-  });
+  const rows = listed.map(([path, value, agree, of, share]) =>
+    barLine([fieldName(path), ": ", output(value)], bar(share, 1), `${agree} of ${of}`),
+  );
   return make("table", { class: "bars numbers" }, make("caption", {}, "Voters with the same value"), make("tbody", {}, ...rows));
 }
 
@@ -127,18 +126,10 @@ function bars(lines, rest, total, likelihood, thing) {
 /** @param {Line} line @param {number} largest @param {string} [kind] */
 function barRow(line, largest, kind) {
   const note = make("span", { class: "faint note" }, line.note);
-  return make(
-    "tr",
-    { class: kind ?? null },
-    make("th", { scope: "row" }, line.label, " ", note),
-    make("td", { class: "wide" }, bar(line.score, largest)),
-    make("td", {}, fixed(line.score, 5)),
-  );
+  return barLine([line.label, " ", note], bar(line.score, largest), fixed(line.score, 5), kind);
 }
 
 /** @param {string} label @param {number} score @param {boolean} [right] */
 function sumRow(label, score, right = true) {
-  const total = make("td", {}, fixed(score, 5));
-  if (!right) total.append(" (differs from the score)");
-  return make("tr", {}, make("th", { scope: "row" }, label), make("td", { class: "wide" }), total);
+  return barLine([label], "", `${fixed(score, 5)}${right ? "" : " (differs from the score)"}`);
 }

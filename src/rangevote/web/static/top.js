@@ -73,15 +73,26 @@ export function leader({ no_winner, merged, score }) {
  * @param {import("./answers").MergedObject} merged
  */
 function mergedObject({ text, shares, left_out }) {
-  const rows = Object.entries(shares).map(([path, share]) => fieldRow(path, bar(share, 1), percent(share)));
-  rows.push(...left_out.map((path) => fieldRow(path, "", "no majority, left out")));
+  const rows = Object.entries(shares).map(([path, share]) => barLine([fieldName(path)], bar(share, 1), percent(share)));
+  rows.push(...left_out.map((path) => barLine([fieldName(path)], "", "no majority, left out")));
   const table = make("table", { class: "numbers", id: "merged-fields" }, make("caption", {}, "Share of the vote for each field"), make("tbody", {}, ...rows));
   return make("div", { class: "columns" }, make("div", { id: "winner", class: "long code" }, output(text)), table);
 }
 
-/** @param {string} path @param {Node | string} support @param {string} words */
-function fieldRow(path, support, words) {
-  return make("tr", {}, make("th", { scope: "row" }, output(path || "the value")), make("td", { class: "wide" }, support), make("td", {}, words));
+/** @param {string} path of a field of JSON */
+export function fieldName(path) {
+  return output(path || "the value");
+}
+
+/**
+ * A line of a table with a bar in it.
+ * @param {(Node | string)[]} name
+ * @param {Node | string} wide
+ * @param {string} words
+ * @param {string | null} [kind]
+ */
+export function barLine(name, wide, words, kind = null) {
+  return make("tr", { class: kind }, make("th", { scope: "row" }, ...name), make("td", { class: "wide" }, wide), make("td", {}, words));
 }
 
 /** @param {string} label @param {string} name @param {...Node} children */
