@@ -20,7 +20,7 @@ from rangevote.web import api, clusters, export_html
 from rangevote.web.app import PAGE
 from rangevote.web.serving import assets
 from tests.figure1 import WINNER
-from tests.web.samples import FIGURE, page_of, panel
+from tests.web.samples import FIGURE, ballot, page_of, panel
 
 NASTY = [
     "</script><script>alert(1)</script>",
@@ -66,10 +66,7 @@ def test_a_panel_is_in_the_file_with_its_members_over_all_ballots():
 def test_every_question_of_the_page_has_its_answer_as_the_server_gives_it():
     answers = page_of([FIGURE], similarity="overlap_2")
     found = data_of(made(FIGURE, similarity="overlap_2"))
-    assert found["api/election"] == {
-        **plain(answers.about()),
-        "measures": [],
-    }  # a file elects nothing
+    assert found["api/election"] == plain(answers.about()) | {"measures": []}  # a file elects nothing
     assert found["api/ballots?page=0"] == plain(answers.page(0))
     assert found["api/ballots/0?list=0"] == plain(answers.election(0, 0))
     assert found["api/ballots/0?list=0"]["candidates"]["rows"][0]["text"] == WINNER
@@ -116,9 +113,7 @@ def test_nothing_is_loaded_and_the_policy_allows_this_script_and_this_style_alon
 
 
 def test_no_text_breaks_out_of_the_data():
-    one = rv.Ballot(
-        [rv.Hypothesis(text=text) for text in NASTY], id="</script>", source=NASTY[0], references=[NASTY[1]]
-    )
+    one = ballot(NASTY, id="</script>", source=NASTY[0], references=[NASTY[1]])
     page = made(one)
     assert [attributes for attributes, _ in elements("script", page)] == SCRIPTS
     rows = data_of(page)["api/ballots/0?list=0"]["candidates"]["rows"]
@@ -128,7 +123,7 @@ def test_no_text_breaks_out_of_the_data():
 
 
 def test_only_so_many_ballots_are_in_it_and_it_knows_how_many_there_are():
-    ballots = [rv.Ballot([rv.Hypothesis(text="a"), rv.Hypothesis(text="b")], id=i) for i in range(PAGE + 5)]
+    ballots = [ballot(["a", "b"], id=i) for i in range(PAGE + 5)]
     found = data_of(made(*ballots, kept=PAGE + 1))
     assert (found["api/election"]["kept"], found["api/election"]["ballots"]) == (PAGE + 1, PAGE + 5)
     assert f"api/ballots/{PAGE}?list=0" in found
@@ -139,8 +134,7 @@ def test_only_so_many_ballots_are_in_it_and_it_knows_how_many_there_are():
 def test_long_texts_are_in_it_whole_and_what_cannot_be_voted_on_is_its_message(monkeypatch):
     monkeypatch.setattr(api, "ALL_TEXTS", 0)
     long = "word " * 2000
-    texts = rv.Ballot([rv.Hypothesis(text=long), rv.Hypothesis(text="word")])
-    found = data_of(made(rv.Ballot([]), texts))
+    found = data_of(made(rv.Ballot([]), ballot([long, "word"])))
     assert "there are no candidates" in found["api/ballots/0?list=0"]["error"]
     assert found["api/ballots/1/text?list=0&role=candidates&index=0"]["text"] == long
 
@@ -159,19 +153,17 @@ def test_a_page_that_no_browser_would_open_is_refused(monkeypatch):
 
 
 def test_modules_are_joined_each_after_what_it_needs_and_no_name_is_there_twice():
-    script = export_html.joined("election.js")
+    script = export_html.joined()
     texts = {name: asset.text for name, asset in assets("rangevote.web").items() if name.endswith(".js")}
-    starts = {
-        name: re.search(r"^(?:export )?((?:async )?(?:function|class) \w+)", text, re.M)
-        for name, text in texts.items()
-    }
-    used = {name: script.find(found[1]) for name, found in starts.items() if found and found[1] in script}
-    assert "election.js" in used
-    for name in used:
-        for needed in re.findall(r'from "\./([^"]*)"', assets("rangevote.web")[name].text):
-            assert used[needed] < used[name]
+    places = {}
+    for name, text in texts.items():
+        first = re.search(r"^(?:export )?((?:async )?(?:function|class|const) \w+)\b", text, re.MULTILINE)
+        places[name] = re.search(rf"^{first[1]}\b", script, re.MULTILINE).start()
+    for name, text in texts.items():
+        for needed in re.findall(r'from "\./([^"]*)"', text):
+            assert places[needed] < places[name]
     declared = re.compile(r"^(?:export )?(?:async )?(?:function|class|const|let) (\w+)", re.MULTILINE)
-    names = [name for module in used for name in declared.findall(texts[module])]
+    names = [name for text in texts.values() for name in declared.findall(text)]
     assert len(names) > 30
     assert len(names) == len(set(names)), sorted(name for name in names if names.count(name) > 1)
     assert "</script" not in script

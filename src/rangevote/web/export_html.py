@@ -12,6 +12,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
 from typing import Any
 
 import msgspec
@@ -20,8 +21,6 @@ from rangevote.errors import SetupError
 from rangevote.web.app import ElectionPage
 from rangevote.web.serving import assets
 
-#: The page's own module; what it imports comes with it.
-MAIN = "election.js"
 STYLES = ("base.css", "election.css")
 #: Candidates of each ballot whose score is taken apart in an export.
 EXPLAINED = 100
@@ -39,7 +38,7 @@ def single_file(page: ElectionPage, done: Callable[[], None] = lambda: None) -> 
     """The whole page with all its answers; `done` is called after each ballot."""
     html = assets("rangevote.web")["election.html"].text
     style = "".join(assets("rangevote.web")[name].text for name in STYLES)
-    script = joined(MAIN)
+    script = joined()
     block = data_block(_answers(page, done))
     head = (
         f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n'
@@ -97,18 +96,10 @@ def _shorter(answer: Any) -> Any:
     return [_shorter(value) for value in answer] if isinstance(answer, (list, tuple)) else answer
 
 
-def joined(main: str) -> str:
-    """A module and all that it imports as one script, each after those it needs, without comments."""
-    files = {name: asset.text for name, asset in assets("rangevote.web").items() if name.endswith(".js")}
-    order: list[str] = []
-    _visit(main, files, order)
-    scripts = (_EXPORT.sub("", _IMPORT.sub("", files[name])) for name in order)
-    return "".join(_COMMENT.sub("", script) for script in scripts)
-
-
-def _visit(name: str, files: Mapping[str, str], order: list[str]) -> None:
-    if name in order:
-        return
-    for needed in _IMPORT.findall(files[name]):
-        _visit(needed, files, order)
-    order.append(name)
+def joined() -> str:
+    """All modules of the page as one script, each after those it needs, without comments."""
+    files = {
+        name: asset.text for name, asset in sorted(assets("rangevote.web").items()) if name.endswith(".js")
+    }
+    order = TopologicalSorter({name: _IMPORT.findall(text) for name, text in files.items()}).static_order()
+    return "".join(_COMMENT.sub("", _EXPORT.sub("", _IMPORT.sub("", files[name]))) for name in order)
