@@ -19,6 +19,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 HOW = "no browser: apt-get install chromium, and pip install playwright axe-playwright-python"
 #: What Chromium reports of a request that fails or is refused.
 FAILED = "Failed to load resource"
+DESK = {"width": 1280, "height": 800}
+PHONE = {"width": 320, "height": 640}
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
@@ -86,7 +88,7 @@ def new_page(chromium: Any, watch: Watch) -> Iterator[Any]:
 @pytest.fixture
 def page(new_page: Any) -> Any:
     """A page on a desk."""
-    return new_page(viewport={"width": 1280, "height": 800})
+    return new_page(viewport=DESK)
 
 
 def press(page: Any, *keys: str) -> None:
@@ -98,6 +100,10 @@ def screenshot(page: Any, name: str) -> None:
     """Kept for people to look at, under build/screenshots/; not committed."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def no_overflow(page: Any) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def violations(page: Any) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -23,29 +22,20 @@ def upstream() -> Iterator[Upstream]:
         yield running
 
 
-def opened(page: Any, service: Running, place: str) -> None:
-    page.goto(service.url + place)
-    page.wait_for_selector("html[data-complete]")
-
-
-def test_the_address_in_an_answer_opens_the_page_of_its_election(page, upstream):
-    with Running(upstream.url, keep_elections=2) as service:
+def test_the_address_in_an_answer_opens_the_page_of_its_election_with_the_key_as_a_password(
+    new_page, upstream
+):
+    page = new_page(http_credentials={"username": "anyone", "password": KEY})
+    with Running(upstream.url, keep_elections=2, keys=(KEY,)) as service:
         answer = service.ask(seed=0).json()
-        opened(page, service, answer["rangevote"]["election"])
+        page.goto(service.url + answer["rangevote"]["election"])
+        page.wait_for_selector("html[data-complete]")
         assert page.inner_text("#winner") == answer["choices"][0]["message"]["content"]
         rows = page.locator("#candidate-list > li").all_inner_texts()
         assert len(rows) == answer["rangevote"]["candidates"] == len(SENTENCES)
         assert answer["rangevote"]["signature"] in page.inner_text("body")
         screenshot(page, "service-election")
         assert violations(page) == []
-
-
-def test_a_browser_gives_the_key_as_a_password(new_page, upstream):
-    with Running(upstream.url, keep_elections=2, keys=(KEY,)) as service:
-        answer = service.ask().json()
-        page = new_page(http_credentials={"username": "anyone", "password": KEY})
-        opened(page, service, answer["rangevote"]["election"])
-        assert page.inner_text("#winner") == answer["choices"][0]["message"]["content"]
 
 
 def test_an_election_that_is_not_kept_any_more_is_told(page, watch, upstream):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import random
-import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,36 +17,29 @@ import pytest
 import rangevote as rv
 from rangevote.election.settings import Settings
 from rangevote.election.summary import Quote, why
+from rangevote.web import serving
 from rangevote.web.api import ElectedBallot
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.clusters import stability
 from rangevote.web.export_html import single_file
-from tests.browser.conftest import FAILED, press, screenshot, violations
+from tests.browser.conftest import DESK, FAILED, PHONE, no_overflow, press, screenshot, violations
 from tests.election.equations import grams
 from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
 from tests.web.samples import FIGURE, ballot, page_of, panel
-
-DESK = {"width": 1280, "height": 800}
-PHONE = {"width": 320, "height": 640}
 
 
 @contextmanager
 def running(answers: ElectionPage) -> Iterator[str]:
     """The page on a port of its own, for as long as a test takes."""
-    import uvicorn
-
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(election_app(answers), log_level="critical", lifespan="off")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+    ready, listening = threading.Event(), serving.bound("127.0.0.1", 0)
+    found = serving.server(election_app(answers), ready=ready.set, drain=1)
+    thread = threading.Thread(target=found.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    while not server.started:
-        time.sleep(0.01)
+    assert ready.wait(30)
     try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        yield f"{serving.address(listening)}/"
     finally:
-        server.should_exit = True
+        found.should_exit = True
         thread.join(10)
         listening.close()
 
@@ -56,8 +47,6 @@ def running(answers: ElectionPage) -> Iterator[str]:
 @pytest.fixture
 def serve() -> Iterator[Callable[..., str]]:
     """`serve(ballots, more_ballots, similarity=...)` -> the address of their page."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
         yield lambda *lists, **options: stack.enter_context(running(page_of(*lists, **options)))
 
@@ -82,10 +71,6 @@ def texts_of(number: int, words: int = 12, seed: int = 1) -> list[str]:
 
 def many(number: int, seed: int = 1) -> rv.Ballot:
     return ballot(texts_of(number, seed=seed), [-5.0 - 0.01 * i for i in range(number)], id="many")
-
-
-def no_overflow(page: Any) -> bool:
-    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def opened(page: Any, rank: int) -> Any:
@@ -190,11 +175,7 @@ def test_candidates_are_a_list_of_groups_with_their_scores_taken_apart(page, sho
     assert "× 3" in lines.filter(has_text="next to a dog").inner_text()
     assert lines.filter(has_text="most likely").count() == lines.filter(has_text="winner").count() == 1
     details = opened(page, 1)
-    while (
-        details.get_by_text("n-grams more").count()
-        and details.locator("button:text-matches('n-grams? more')").count()
-    ):
-        details.locator("button:text-matches('n-grams? more')").click()
+    details.locator("button:text-matches('n-grams? more')").click()
     bars = details.locator(".by-ngram tbody tr td:last-child").all_inner_texts()
     own = number(details.locator(".by-ngram tr.own td:last-child").inner_text())
     assert own == pytest.approx(result.evidence[result.index], abs=1e-5)  # a bar of its own

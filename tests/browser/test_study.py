@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -18,7 +19,7 @@ from rangevote.study.plan import Pair
 from rangevote.study.report import as_html
 from rangevote.study.store import create_file, take_snapshot
 from rangevote.web.images import load_image
-from tests.browser.conftest import FAILED, press, screenshot, violations
+from tests.browser.conftest import DESK, FAILED, no_overflow, press, screenshot, violations
 from tests.study.samples import findings, pairs, png, study_file, study_of
 from tests.study.samples import judge as judge_in_file
 
@@ -62,13 +63,25 @@ class StudyServer:
     def kill(self):
         self.stop(signal.SIGKILL)
 
+    def rows(self):
+        """All answers that are in the file."""
+        return take_snapshot(self.path).rows
+
+    def shown(self, annotator=0):
+        """The answers that count, in the order of the annotator's items."""
+        snapshot = take_snapshot(self.path)
+        positions = {(a.annotator, a.pair): a.position for a in snapshot.study.assignments}
+        mine = [row for row in snapshot.current() if row.annotator == annotator]
+        return [row.shown for row in sorted(mine, key=lambda row: positions[row.annotator, row.pair])]
+
 
 @pytest.fixture
-def serving():
-    """`serving(path)` -> the server of a study, stopped at the end."""
+def serving(tmp_path):
+    """`serving(pairs, **options)` -> the server of a new study, or of one in a file; stopped at the end."""
     started = []
 
-    def start(path):
+    def start(study, **options):
+        path = study if isinstance(study, Path) else study_file(tmp_path, study, **options)
         started.append(StudyServer(path))
         return started[-1]
 
@@ -91,19 +104,26 @@ def opened(page, link):
 
 
 @pytest.fixture
-def begun(page, serving, tmp_path):
-    """`begun(pairs, **options)` -> the file of a new study; the page shows its first item."""
+def begun(page, serving):
+    """`begun(pairs, **options)` -> the server of a new study; the page shows its first item."""
 
-    def begin(listed, **options):
-        path = study_file(tmp_path, listed, **options)
-        opened(page, serving(path).links[0])
-        return path
+    def begin(study, **options):
+        server = serving(study, **options)
+        opened(page, server.links[0])
+        return server
 
     return begin
 
 
 def at_item(page, text):
     page.wait_for_function("text => document.getElementById('position').textContent === text", arg=text)
+
+
+def save_at_once(page):
+    """Let a key be the whole answer."""
+    page.keyboard.press("?")  # the switch is below the instructions
+    page.check("#at-once")
+    page.locator("#position").focus()
 
 
 def all_saved(page):
@@ -121,21 +141,9 @@ def chosen(page):
     return page.evaluate("document.querySelector('[name=answer]:checked')?.value ?? null")
 
 
-def rows(path):
-    return take_snapshot(path).rows
-
-
-def shown(path, annotator=0):
-    """The answers that count, in the order of the annotator's items."""
-    snapshot = take_snapshot(path)
-    positions = {(a.annotator, a.pair): a.position for a in snapshot.study.assignments}
-    mine = [row for row in snapshot.current() if row.annotator == annotator]
-    return [row.shown for row in sorted(mine, key=lambda row: positions[row.annotator, row.pair])]
-
-
-def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp_path):
-    path = study_file(tmp_path, CAPTIONS[:10], completion_code="C0DE-<b>42</b>")
-    link = serving(path).links[0]
+def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving):
+    server = serving(CAPTIONS[:10], completion_code="C0DE-<b>42</b>")
+    link = server.links[0]
     asked = []
     page.on("request", lambda request: asked.append((request.url, request.headers)))
     opened(page, link)
@@ -151,7 +159,7 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
     for i in range(10):
         judge(page, "12345"[i % 5])
     all_saved(page)
-    assert shown(path) == [i % 5 - 2 for i in range(10)]
+    assert server.shown() == [i % 5 - 2 for i in range(10)]
     assert page.inner_text("#message-title") == "All 10 items are judged"
     assert page.locator(".tally dd").all_inner_texts() == ["4", "2", "4", "0", "0"]
     assert page.locator(".tally dt").all_inner_texts()[0] == "Left better"
@@ -164,7 +172,7 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
         page.reload()
     page.wait_for_selector(".code")
     assert violations(page) == []
-    assert take_snapshot(path).finished == {0}
+    assert take_snapshot(server.path).finished == {0}
     screenshot(page, "study-finished")
     token = link.partition("#")[2]  # case 72: it never leaves the browser in an address
     assert sum("/api/judgement" in url for url, _ in asked) == 10
@@ -175,25 +183,23 @@ def test_an_annotator_judges_a_study_by_keyboard_and_finishes(page, serving, tmp
 
 
 def test_a_mouse_judges_too_digits_can_save_at_once_and_progress_is_shown(page, begun):
-    path = begun(7)
+    server = begun(7)
     for number in range(1, 5):
         page.click("label:has-text('Right is slightly better')")
         page.click("#next")
         at_item(page, f"Item {number + 1} of 7")
     assert page.inner_text("#pace").startswith("4 of 7 judged, about ")
-    page.keyboard.press("?")  # the instructions closed after the first answer
-    page.check("#at-once")
-    page.locator("#position").focus()
+    save_at_once(page)
     for number, key in enumerate("153", 5):
         at_item(page, f"Item {number} of 7")
         page.keyboard.press(key)
     page.wait_for_selector("#message:not([hidden])")
     all_saved(page)
-    assert shown(path) == [1, 1, 1, 1, -2, 2, 0]
+    assert server.shown() == [1, 1, 1, 1, -2, 2, 0]
 
 
 def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, begun):
-    path = begun(4)
+    server = begun(4)
     judge(page, "1")
     judge(page, "2")
     page.keyboard.press("u")
@@ -204,7 +210,7 @@ def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, begu
     judge(page, "5")
     at_item(page, "Item 2 of 4")
     all_saved(page)
-    assert [row.shown for row in rows(path)] == [-2, -1, None, None, 2]
+    assert [row.shown for row in server.rows()] == [-2, -1, None, None, 2]
     judge(page, "2")
     judge(page, "3")
     page.click("#earlier")
@@ -214,24 +220,24 @@ def test_answers_are_undone_looked_at_and_changed_and_history_is_kept(page, begu
     page.keyboard.press("Enter")  # unchanged: on, without a row
     at_item(page, "Item 4 of 4")
     all_saved(page)
-    assert len(rows(path)) == 7
+    assert len(server.rows()) == 7
     page.click("#earlier")
     judge(page, "5")
     at_item(page, "Item 4 of 4")
     all_saved(page)
-    assert shown(path) == [2, -1, 2]
-    assert len(rows(path)) == 8
+    assert server.shown() == [2, -1, 2]
+    assert len(server.rows()) == 8
     text = page.inner_text("#left")  # case 71: reload, back and forward lead to the same item
     for go in (page.reload, lambda: (page.go_back(), page.go_forward())):
         go()
         page.wait_for_selector("#work:not([hidden])")
         at_item(page, "Item 4 of 4")
         assert page.inner_text("#left") == text
-    assert len(rows(path)) == 8
+    assert len(server.rows()) == 8
 
 
 def test_arrows_choose_and_keys_can_be_switched_off(page, begun):
-    path = begun(3)
+    server = begun(3)
     press(page, "ArrowRight", "ArrowRight", "Control+1", "?")
     page.uncheck("#shortcuts")
     press(page, "1", "u")
@@ -244,11 +250,11 @@ def test_arrows_choose_and_keys_can_be_switched_off(page, begun):
     page.keyboard.press("Enter")
     at_item(page, "Item 2 of 3")
     all_saved(page)
-    assert shown(path) == [-2]
+    assert server.shown() == [-2]
 
 
 def test_double_clicks_and_held_keys_judge_one_item(page, begun):
-    path = begun(5)
+    server = begun(5)
 
     def hold_down(key):
         for _ in range(20):
@@ -258,9 +264,7 @@ def test_double_clicks_and_held_keys_judge_one_item(page, begun):
     page.dblclick("label:has-text('Left is much better')")
     page.dblclick("#next")
     at_item(page, "Item 2 of 5")
-    page.keyboard.press("?")
-    page.check("#at-once")
-    page.locator("#position").focus()
+    save_at_once(page)
     hold_down("4")
     at_item(page, "Item 3 of 5")
     page.uncheck("#at-once")
@@ -270,14 +274,12 @@ def test_double_clicks_and_held_keys_judge_one_item(page, begun):
     at_item(page, "Item 4 of 5")
     page.wait_for_timeout(200)
     all_saved(page)
-    assert shown(path) == [-2, 1, 2]
+    assert server.shown() == [-2, 1, 2]
 
 
-def test_two_windows_judge_an_item_once_and_of_two_devices_the_later_wins(
-    page, new_page, watch, serving, tmp_path
-):
-    path = study_file(tmp_path, 5, annotators=2)
-    link, others = serving(path).links
+def test_two_windows_judge_an_item_once_and_of_two_devices_the_later_wins(page, new_page, watch, serving):
+    server = serving(5, annotators=2)
+    link, others = server.links
     phone = opened(new_page(), link)
     opened(page, link)
     window = opened(watch.page(page.context.new_page()), link)
@@ -286,30 +288,28 @@ def test_two_windows_judge_an_item_once_and_of_two_devices_the_later_wins(
     assert window.inner_text("#note") == "The item that was here was judged in another window."
     judge(window, "5")
     at_item(page, "Item 3 of 5")
-    assert shown(path) == [-2, 2]
-    assert len(rows(path)) == 2
+    assert server.shown() == [-2, 2]
+    assert len(server.rows()) == 2
     judge(phone, "4")
     phone.wait_for_function("() => note.textContent.includes('replaces')")
     assert 'This replaces "Left is much better"' in phone.inner_text("#note")
     all_saved(phone)
-    assert shown(path) == [1, 2]
+    assert server.shown() == [1, 2]
     another = opened(new_page(), others)  # another annotator at the same time
     judge(another, "3")
     all_saved(another)
     page.reload()
     at_item(page, "Item 3 of 5")
-    assert (shown(path, 0), shown(path, 1)) == ([1, 2], [0])
+    assert (server.shown(0), server.shown(1)) == ([1, 2], [0])
 
 
-def test_a_killed_server_loses_nothing_and_the_page_goes_on(page, watch, serving, tmp_path):
-    path = study_file(tmp_path, 8)
-    server = serving(path)
-    opened(page, server.links[0])
+def test_a_killed_server_loses_nothing_and_the_page_goes_on(page, watch, begun):
+    server = begun(8)
     for key in "12":
         judge(page, key)
     all_saved(page)
     server.kill()
-    assert shown(path) == [-2, -1]  # every confirmed judgement is on the disk
+    assert server.shown() == [-2, -1]  # every confirmed judgement is on the disk
     for key in "543":
         judge(page, key)
     page.keyboard.press("u")
@@ -319,7 +319,7 @@ def test_a_killed_server_loses_nothing_and_the_page_goes_on(page, watch, serving
     assert "The server cannot be reached" in page.inner_text("#banner")
     screenshot(page, "study-server-down")
     assert violations(page) == []
-    assert len(shown(path)) == 2
+    assert len(server.shown()) == 2
     page.goto("about:blank")  # answers that wait outlive the page
     server.start()
     opened(page, server.links[0])
@@ -329,14 +329,14 @@ def test_a_killed_server_loses_nothing_and_the_page_goes_on(page, watch, serving
     for key in "111":
         judge(page, key)
     all_saved(page)
-    assert [row.shown for row in rows(path)] == [-2, -1, 2, 1, 0, None, -1, -2, -2, -2]
-    times = [row.client_time for row in rows(path)]
+    assert [row.shown for row in server.rows()] == [-2, -1, 2, 1, 0, None, -1, -2, -2, -2]
+    times = [row.client_time for row in server.rows()]
     assert times == sorted(times)  # order kept
     watch.provoked = FAILED
 
 
 def test_a_reply_that_is_lost_makes_no_second_row(page, watch, begun):
-    path = begun(3)
+    server = begun(3)
     lost = []
 
     def lose(route):
@@ -350,15 +350,13 @@ def test_a_reply_that_is_lost_makes_no_second_row(page, watch, begun):
     judge(page, "5")
     all_saved(page)
     assert lost[0].status == 200
-    assert [row.shown for row in rows(path)] == [2]
+    assert [row.shown for row in server.rows()] == [2]
     watch.provoked = FAILED
 
 
 def test_behind_a_slow_line_every_key_counts_at_once_and_the_last_answers_too(page, begun):
-    path = begun(10)
-    page.keyboard.press("?")
-    page.check("#at-once")
-    page.locator("#position").focus()
+    server = begun(10)
+    save_at_once(page)
     line = page.context.new_cdp_session(page)
     line.send("Network.enable")
     slow = {"offline": False, "latency": 300, "downloadThroughput": -1, "uploadThroughput": -1}
@@ -368,16 +366,15 @@ def test_behind_a_slow_line_every_key_counts_at_once_and_the_last_answers_too(pa
         page.keyboard.press(key)
     assert page.inner_text("#message-title") == "All 10 items are judged"
     assert page.inner_text("#saved") == "Saving …"
-    assert len(rows(path)) < 10
+    assert len(server.rows()) < 10
     all_saved(page)
     assert time.monotonic() - began > 3  # ten answers, one after the other
-    assert shown(path) == [-2, -1, 0, 1, 2, 2, 1, 0, -1, -2]
-    assert len(rows(path)) == 10
+    assert server.shown() == [-2, -1, 0, 1, 2, 2, 1, 0, -1, -2]
+    assert len(server.rows()) == 10
 
 
-def test_after_an_outage_the_answers_are_sent_at_once_on_demand(page, watch, serving, tmp_path):
-    path = study_file(tmp_path, 3)
-    server = serving(path)
+def test_after_an_outage_the_answers_are_sent_at_once_on_demand(page, watch, serving):
+    server = serving(3)
     page.clock.install()
     opened(page, server.links[0])
     judge(page, "1")
@@ -392,14 +389,14 @@ def test_after_an_outage_the_answers_are_sent_at_once_on_demand(page, watch, ser
     server.start()
     page.keyboard.press("Enter")
     all_saved(page)
-    assert shown(path) == [-2, 2]
+    assert server.shown() == [-2, 2]
     assert page.is_hidden("#banner")
     assert page.evaluate("document.activeElement.id") == "position"
     watch.provoked = FAILED
 
 
 def test_an_answer_that_is_refused_is_asked_for_again_and_the_item_in_sight_stays(page, watch, begun):
-    path = begun(3)
+    server = begun(3)
     page.route(
         "**/api/judgement", lambda route: route.fulfill(status=400, json={"error": "not so."}), times=1
     )
@@ -412,12 +409,12 @@ def test_an_answer_that_is_refused_is_asked_for_again_and_the_item_in_sight_stay
     judge(page, "3")
     at_item(page, "Item 3 of 3")
     all_saved(page)
-    assert shown(path) == [0, -1]
+    assert server.shown() == [0, -1]
 
 
 def test_while_the_server_cannot_save_the_page_says_so_and_takes_no_more(page, watch, begun):
-    path = begun(3)
-    other = sqlite3.connect(path, isolation_level=None)
+    server = begun(3)
+    other = sqlite3.connect(server.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")  # as a full disk: the server waits 5 s for it and gives up
     press(page, "5", "Enter")
     page.wait_for_function("() => saved.textContent === 'Not saved'", timeout=15000)
@@ -427,23 +424,20 @@ def test_while_the_server_cannot_save_the_page_says_so_and_takes_no_more(page, w
     assert chosen(page) is None
     assert page.is_visible("#retry")
     screenshot(page, "study-not-saved")
-    assert rows(path) == []
+    assert server.rows() == []
     other.execute("ROLLBACK")
     other.close()
     all_saved(page)
-    assert shown(path) == [2]
+    assert server.shown() == [2]
     judge(page, "1")
     at_item(page, "Item 3 of 3")
     all_saved(page)
-    assert shown(path) == [2, -2]
+    assert server.shown() == [2, -2]
     watch.provoked = FAILED
 
 
-def test_a_browser_that_keeps_no_data_takes_no_more_while_an_answer_is_not_saved(
-    page, watch, serving, tmp_path
-):
-    path = study_file(tmp_path, 3)
-    server = serving(path)
+def test_a_browser_that_keeps_no_data_takes_no_more_while_an_answer_is_not_saved(page, watch, serving):
+    server = serving(3)
     page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('full'); };")
     opened(page, server.links[0])
     judge(page, "1")
@@ -456,7 +450,7 @@ def test_a_browser_that_keeps_no_data_takes_no_more_while_an_answer_is_not_saved
     assert chosen(page) is None
     server.start()
     all_saved(page)
-    assert shown(path) == [-2, -1]
+    assert server.shown() == [-2, -1]
     watch.provoked = FAILED
 
 
@@ -475,8 +469,8 @@ SEEN = {
 
 
 def test_outputs_stay_text_and_what_misleads_is_made_visible(page, begun):
-    path = begun(HOSTILE)
-    for number, assignment in enumerate(take_snapshot(path).study.assignments, 1):
+    server = begun(HOSTILE)
+    for number, assignment in enumerate(take_snapshot(server.path).study.assignments, 1):
         at_item(page, f"Item {number} of 5")
         pair = HOSTILE[assignment.pair]
         seen = {page.evaluate(f"document.getElementById('{side}').textContent") for side in ("left", "right")}
@@ -490,8 +484,8 @@ def test_outputs_stay_text_and_what_misleads_is_made_visible(page, begun):
     assert page.evaluate("window.hit") is None
 
 
-def test_wrong_links_and_browsers_without_scripts_are_told(page, new_page, watch, serving, tmp_path):
-    link = serving(study_file(tmp_path, 2)).links[0]
+def test_wrong_links_and_browsers_without_scripts_are_told(page, new_page, watch, serving):
+    link = serving(2).links[0]
     base = link.partition("#")[0]
     for address, title in (
         (base, "This link is not complete"),
@@ -506,7 +500,6 @@ def test_wrong_links_and_browsers_without_scripts_are_told(page, new_page, watch
     assert "This page needs JavaScript" in plain.inner_text("noscript")
 
 
-DESK = {"viewport": {"width": 1280, "height": 800}}
 LOOKS = {
     "phone-dark": {"viewport": {"width": 320, "height": 640}, "color_scheme": "dark"},
     "zoom-400": {"viewport": {"width": 320, "height": 256}, "device_scale_factor": 4},  # 1280 x 1024 at 400 %
@@ -514,9 +507,9 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_the_page_is_usable_and_accessible_however_it_is_seen(new_page, serving, tmp_path, look):
-    path = study_file(tmp_path, CAPTIONS)
-    page = opened(new_page(**LOOKS[look]), serving(path).links[0])
+def test_the_page_is_usable_and_accessible_however_it_is_seen(new_page, serving, look):
+    server = serving(CAPTIONS)
+    page = opened(new_page(**LOOKS[look]), server.links[0])
     judge(page, "1")
     page.keyboard.press("4")
     screenshot(page, f"study-{look}")
@@ -533,11 +526,7 @@ def test_the_page_is_usable_and_accessible_however_it_is_seen(new_page, serving,
     page.click("#next")
     at_item(page, "Item 3 of 20")
     all_saved(page)
-    assert shown(path) == [-2, 1]
-
-
-def no_overflow(page):
-    return page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert server.shown() == [-2, 1]
 
 
 @pytest.mark.parametrize("look", ["desk", "phone-dark"])
@@ -547,7 +536,7 @@ def test_the_report_is_one_accessible_page_that_opens_from_a_file(new_page, tmp_
         judge_in_file(path, [[2, 1, 1, 0, -1, 1, 0, -2][(n + number * n % 3) % 8] for n in range(32)], number)
     file = tmp_path / "report.html"
     file.write_text(as_html(findings(path)), encoding="utf-8")
-    page = new_page(**LOOKS.get(look, DESK))
+    page = new_page(**LOOKS.get(look, {"viewport": DESK}))
     page.goto(file.as_uri())
     screenshot(page, f"study-report-{look}")
     assert violations(page) == []
@@ -567,9 +556,9 @@ def picture_study(folder, **options):
     return folder / "study.db"
 
 
-def test_a_start_screen_explains_and_practice_is_not_kept(page, serving, tmp_path):
-    path = study_file(tmp_path, CAPTIONS[:3], instructions="First line.\nSecond <b>line</b>.")
-    link = serving(path).links[0]
+def test_a_start_screen_explains_and_practice_is_not_kept(page, serving):
+    server = serving(CAPTIONS[:3], instructions="First line.\nSecond <b>line</b>.")
+    link = server.links[0]
     page.goto(link)
     page.wait_for_selector("#message:not([hidden])")
     assert page.inner_text("#message-title") == "Before you begin"
@@ -588,18 +577,17 @@ def test_a_start_screen_explains_and_practice_is_not_kept(page, serving, tmp_pat
     assert chosen(page) is None
     judge(page, "1")
     all_saved(page)
-    assert shown(path) == [-2]
-    assert len(rows(path)) == 1
+    assert server.shown() == [-2]
+    assert len(server.rows()) == 1
     page.reload()  # who has begun goes on where they were
     at_item(page, "Item 2 of 3")
 
 
-@pytest.mark.parametrize("options", [{"viewport": {"width": 1280, "height": 800}}, PHONE])
+@pytest.mark.parametrize("options", [{"viewport": DESK}, PHONE])
 def test_the_answers_are_in_reach_without_scrolling_however_long_the_texts(
     new_page, serving, tmp_path, options
 ):
-    path = picture_study(tmp_path)
-    page = opened(new_page(**options), serving(path).links[0])
+    page = opened(new_page(**options), serving(picture_study(tmp_path)).links[0])
     height = options["viewport"]["height"]
     for _ in range(2):
         boxes = [one.bounding_box() for one in page.locator("#answers label, #undo, #comment-button").all()]
@@ -613,9 +601,9 @@ def test_the_answers_are_in_reach_without_scrolling_however_long_the_texts(
             page.click("#next")
 
 
-def test_on_a_phone_a_tap_saves_a_double_tap_judges_once_and_undo_takes_back(new_page, serving, tmp_path):
-    path = study_file(tmp_path, 4)
-    page = opened(new_page(**PHONE), serving(path).links[0])
+def test_on_a_phone_a_tap_saves_a_double_tap_judges_once_and_undo_takes_back(new_page, serving):
+    server = serving(4)
+    page = opened(new_page(**PHONE), server.links[0])
     assert not page.is_visible("#next")
     labels = page.locator("#answers label")
     page.wait_for_timeout(300)
@@ -635,20 +623,20 @@ def test_on_a_phone_a_tap_saves_a_double_tap_judges_once_and_undo_takes_back(new
     labels.nth(2).tap()
     at_item(page, "Item 3 of 4")
     all_saved(page)
-    assert shown(path) == [2, 0]
+    assert server.shown() == [2, 0]
     screenshot(page, "study-phone")
     assert violations(page) == []
 
 
 def test_comments_and_what_cannot_be_judged_are_kept_changed_and_undone(page, begun):
-    path = begun(3)
+    server = begun(3)
     page.keyboard.press("c")
     page.keyboard.type("1 of <b>2</b>\nlines")  # digits and Enter are text here
     page.keyboard.press("Escape")
     judge(page, "0")
     judge(page, "3")
     all_saved(page)
-    assert [(row.cannot, row.comment) for row in rows(path)] == [
+    assert [(row.cannot, row.comment) for row in server.rows()] == [
         (True, "1 of <b>2</b>\nlines"),
         (False, None),
     ]
@@ -669,7 +657,10 @@ def test_comments_and_what_cannot_be_judged_are_kept_changed_and_undone(page, be
     page.click("#earlier")
     page.click("#earlier")
     assert (chosen(page), page.input_value("#comment")) == ("-2", "better")
-    assert [(row.shown, row.comment) for row in take_snapshot(path).current()] == [(0, None), (-2, "better")]
+    assert [(row.shown, row.comment) for row in take_snapshot(server.path).current()] == [
+        (0, None),
+        (-2, "better"),
+    ]
     assert violations(page) == []
 
 
@@ -696,10 +687,9 @@ def test_words_that_differ_are_marked_where_the_plan_says_so(page, begun):
 
 
 def test_a_picture_is_enlarged_by_click_and_key_and_one_that_does_not_come_is_reported(
-    page, watch, serving, tmp_path
+    page, watch, begun, tmp_path
 ):
-    path = picture_study(tmp_path)
-    opened(page, serving(path).links[0])
+    server = begun(picture_study(tmp_path))
     if page.is_hidden("#picture"):
         judge(page, "3")
     page.wait_for_function("() => image.complete && image.naturalWidth === 1600")
@@ -724,14 +714,11 @@ def test_a_picture_is_enlarged_by_click_and_key_and_one_that_does_not_come_is_re
     screenshot(page, "study-no-image")
     judge(page, "4")
     all_saved(page)
-    assert rows(path)[-1].image_missing
+    assert server.rows()[-1].image_missing
 
 
-def test_who_runs_the_study_follows_its_progress_live_and_sees_no_result(
-    page, new_page, watch, serving, tmp_path
-):
-    path = study_file(tmp_path, 4, annotators=2, title="Captions")
-    server = serving(path)
+def test_who_runs_the_study_follows_its_progress_live_and_sees_no_result(page, new_page, watch, serving):
+    server = serving(4, annotators=2, title="Captions")
     page.goto(server.progress)
     page.wait_for_selector("#study:not([hidden])")
     assert page.inner_text("#summary").startswith("0 of 8 answers are there (0 %), 0 of 2 annotators")

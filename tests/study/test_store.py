@@ -179,19 +179,6 @@ def test_nothing_is_ever_changed_or_taken_away(path, store):
                 store._db.execute(statement)
 
 
-def test_a_locked_file_is_not_saved_and_tried_again_it_is(path, store):
-    store._db.execute("PRAGMA busy_timeout = 50")
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    once = answer(handles(store)[0], 1)
-    with pytest.raises(NotSaved, match="not saved: database is locked"):
-        store.record(0, once)
-    other.execute("ROLLBACK")
-    other.close()
-    assert store.record(0, once) == SavedAnswer(1, None)
-    assert count(path) == 1
-
-
 def test_a_full_disk_is_not_saved(path, store):
     """A limit on the number of pages gives the same error as a disk without room."""
     (pages,) = store._db.execute("PRAGMA page_count").fetchone()

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 
 import rangevote as rv
-from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.web import api as page
@@ -84,19 +83,20 @@ def test_a_vote_for_a_candidate_is_a_grade_above_zero_of_a_voter_that_counts():
     assert found == {0: 2, 1: 2, 2: 1, 3: 1}
 
 
-@pytest.mark.parametrize("similarity", DECOMPOSING)
+@pytest.mark.parametrize("similarity", [*DECOMPOSING, "bleu_4", "0.5*overlap_2+0.5*chrf"])
 @settings(max_examples=25)
 @given(one=BALLOTS)
 def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
     elected = ElectedBallot(one, Settings(similarity=similarity, weights="probability", likelihood=0.3))
     for index, score in enumerate(elected.result.scores):
         parts = page.score_parts(elected, index)
-        assert parts.score == score
-        own = parts.likelihood
-        assert own == elected.result.evidence[index]
-        assert math.fsum(parts.earned.score) + own == pytest.approx(score, abs=1e-12)
-        given = math.fsum(weight * grade for _, weight, grade in parts.votes)
-        assert given + own == pytest.approx(score, abs=1e-12)
+        assert (parts.score, parts.likelihood) == (score, elected.result.evidence[index])
+        gave = [math.fsum(weight * grade for _, weight, grade in parts.votes)]
+        assert (parts.earned is None) == (similarity not in DECOMPOSING)
+        if parts.earned is not None:
+            gave.append(math.fsum(parts.earned.score))
+        for one_sum in gave:
+            assert one_sum + parts.likelihood == pytest.approx(score, abs=1e-12)
 
 
 def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
@@ -116,15 +116,6 @@ def test_each_n_gram_stands_where_its_words_are():
     assert page.score_parts(elected, 0).earned == page.NgramColumns(
         begin=[0, 1, 3], size=[2, 2, 2], order=[2, 2, 2], score=[0.5, 0.0, 0.5]
     )
-
-
-def test_measures_that_do_not_decompose_have_no_n_grams_but_votes():
-    for similarity in ("bleu_4", "0.5*overlap_2+0.5*chrf"):
-        elected = ElectedBallot(FIGURE, Settings(similarity=similarity))
-        parts = page.score_parts(elected, 3)
-        assert parts.earned is None
-        given = math.fsum(weight * grade for _, weight, grade in parts.votes)
-        assert given == pytest.approx(elected.result.scores[3], abs=1e-12)
 
 
 def test_grades_are_the_papers_equation_voters_in_rows():
@@ -149,20 +140,15 @@ def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(mo
     assert found.grades == pytest.approx(np.round(whole[found.voters][:, found.candidates], 9))
 
 
-def test_long_texts_are_cut_and_come_whole_when_asked_for(monkeypatch):
+def test_long_texts_and_lists_are_cut_but_come_whole_when_asked_for(monkeypatch):
     monkeypatch.setattr(page, "ALL_TEXTS", 0)
-    long = "wörd " * 1000
-    result, view = shown(ballot([long, "wörd x"], [-1.0, -2.0]))
-    row = next(row for row in view["candidates"]["rows"] if row["index"] == 0)
-    assert (len(row["text"]), row["more"]) == (page.CUT, len(long) - page.CUT)
-    assert page.whole_text(result, "candidates", 0).text == long
-
-
-def test_long_lists_are_cut_but_keep_the_most_likely(monkeypatch):
     monkeypatch.setattr(page, "LISTED", 1)
-    _, view = shown(FIGURE, similarity="overlap_2")
-    assert [row["index"] for row in view["candidates"]["rows"]] == [CAPTIONS.index(WINNER), 0]
-    assert view["candidates"]["total"] == 10
+    long = "wörd " * 1000
+    result, view = shown(ballot(["wörd x", "wörd x y", long], [-3.0, -4.0, -2.0]), weights="count")
+    first, likely = view["candidates"]["rows"]  # the most likely one is always listed
+    assert (first["index"], likely["index"], view["candidates"]["total"]) == (1, 2, 3)
+    assert (len(likely["text"]), likely["more"]) == (page.CUT, len(long) - page.CUT)
+    assert page.whole_text(result, "candidates", 2).text == long
 
 
 def test_numbers_that_json_has_not_or_nobody_knows_are_null():
@@ -185,34 +171,35 @@ def test_candidates_without_text_are_shown_by_their_token_ids():
     assert (view["measure"]["unit"], view["length_in"]) == ("listed", "tokens")
 
 
-def test_units_are_listed_where_they_do_not_stand_in_the_text():
-    for text, tokenize, name, units in (
-        ("Hello, you!", "space", "space", None),
-        ("Hello, you!", "chars", "chars", None),
-        ("Hello, you!", "words", "words", None),
-        ("Olá, VOCÊ!", "words", "words", ["Olá", ",", "VOCÊ", "!"]),  # pages find those of ASCII texts alone
-        ("Hello, you!", "13a", "listed", ["Hello", ",", "you", "!"]),
-    ):
-        result = elect_ballot(ballot([text]), Settings(tokenize=tokenize))
-        found = TextUnits(result.similarity, result.candidates)
-        assert (found.name, found.listed(result.candidates, 0)) == (name, units)
+@pytest.mark.parametrize(
+    ("text", "options", "name", "units"),
+    [
+        ("Hello, you!", {"tokenize": "space"}, "space", None),
+        ("Hello, you!", {"tokenize": "chars"}, "chars", None),
+        ("Hello, you!", {"tokenize": "words"}, "words", None),
+        (
+            "Olá, VOCÊ!",
+            {"tokenize": "words"},
+            "words",
+            ["Olá", ",", "VOCÊ", "!"],
+        ),  # pages find those of ASCII
+        ("Hello, you!", {"tokenize": "13a"}, "listed", ["Hello", ",", "you", "!"]),
+        ("Hi you", {"tokenize": "13a", "similarity": "bleu_4"}, "listed", ["Hi", "you"]),
+        ("Hi you", {"tokenize": "13a", "similarity": "0.5*states+0.5*overlap_2"}, "listed", ["Hi", "you"]),
+        ("Hi", {"tokenize": "13a", "similarity": "chrf"}, "chars", None),  # whatever is asked for
+        ("Hi", {"tokenize": "13a", "similarity": "0.5*chrf+0.5*overlap_2"}, "chars", None),
+        ("Hi", {"tokenize": "13a", "similarity": "states"}, "words", None),
+    ],
+)
+def test_units_are_listed_where_they_do_not_stand_in_the_text(text, options, name, units):
+    candidates = rv.Hypotheses.of([text])
+    found = TextUnits(Settings(**options).measure, candidates)
+    assert (found.name, found.listed(candidates, 0)) == (name, units)
 
 
-def test_the_tokenisation_is_found_in_mixtures_and_chrf_has_characters_whatever_is_asked_for():
-    def unit(similarity: str) -> str:
-        measure = Settings(similarity=similarity, tokenize="13a").measure
-        return TextUnits(measure, rv.Hypotheses.of(["a"])).name
-
-    assert unit("bleu_4") == unit("0.5*states+0.5*overlap_2") == "listed"
-    assert unit("chrf") == unit("0.5*chrf+0.5*overlap_2") == "chars"
-    assert unit("states") == "words"
-
-
-def test_the_orders_of_a_mixture_are_those_of_its_parts():
-    _, view = shown(FIGURE, similarity=MIXTURE)
-    assert view["measure"]["orders"] == [1, 2]
-    _, view = shown(FIGURE, similarity="exact")
-    assert view["measure"]["orders"] == []
+@pytest.mark.parametrize(("similarity", "orders"), [(MIXTURE, [1, 2]), ("exact", [])])
+def test_the_orders_of_a_mixture_are_those_of_its_parts(similarity, orders):
+    assert shown(FIGURE, similarity=similarity)[1]["measure"]["orders"] == orders
 
 
 def test_the_sentence_comes_in_parts_and_says_which_are_quoted():

@@ -21,15 +21,19 @@ from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.clusters import WhatIf
 from rangevote.web.serving import assets
 from tests.figure1 import CAPTIONS, WINNER
+from tests.study.samples import png
 from tests.web.samples import FIGURE, ballot, page_of, panel
 
 EMPTY = rv.Ballot([], id="é/?")
 
 
+def client_of(page: ElectionPage) -> TestClient:
+    return TestClient(election_app(page), base_url="http://127.0.0.1:8000")
+
+
 @pytest.fixture(scope="module")
 def client() -> TestClient:
-    app = election_app(page_of([FIGURE, EMPTY], [EMPTY], similarity="overlap_2"), hosts=["box.example"])
-    return TestClient(app, base_url="http://127.0.0.1:8000")
+    return client_of(page_of([FIGURE, EMPTY], [EMPTY], similarity="overlap_2"))
 
 
 def test_the_page_loads_only_its_own_files_and_has_no_scripts_or_styles_inside(client):
@@ -59,10 +63,8 @@ def test_the_answers_are_those_of_the_library(client):
     assert election["stability"]["tried"] == 10
     assert client.get("/api/ballots/0").json() == election
     assert len(client.get("/api/ballots/0/grades").json()["grades"]) == 10
-    assert (
-        client.get("/api/ballots/0/candidates/3").json()["score"]
-        == election["candidates"]["rows"][5]["score"]
-    )
+    rows = election["candidates"]["rows"]
+    assert client.get(f"/api/ballots/0/candidates/{rows[5]['index']}").json()["score"] == rows[5]["score"]
     assert client.get("/api/ballots/0/text?role=voters&index=1").json()["text"] == CAPTIONS[1]
     assert client.get("/api/ballots/0/winners").json()["measures"][1]["text"] == WINNER
     missing = client.get("/api/ballots/0/winners?list=1").json()
@@ -149,8 +151,7 @@ PAPER = {"similarity": "overlap_2", "temperature": 1.0}
     ],
 )
 def test_changed_settings_give_the_election_with_them(query, options):
-    client = TestClient(election_app(page_of([FIGURE], **PAPER)), base_url="http://localhost")
-    shown = client.get("/api/ballots/0", params=query).json()
+    shown = client_of(page_of([FIGURE], **PAPER)).get("/api/ballots/0", params=query).json()
     expected, before = rv.elect(FIGURE, **(PAPER | options)), rv.elect(FIGURE, **PAPER)
     assert shown["signature"] == expected.signature
     assert [row["index"] for row in shown["candidates"]["rows"]] == list(expected.ranking)
@@ -191,7 +192,7 @@ PANEL = [
 
 def test_a_panel_has_its_members_on_candidates_voters_and_in_a_table_of_the_file():
     page = page_of(PANEL, [panel(("d", "5"))], similarity="exact:last_number")
-    client = TestClient(election_app(page), base_url="http://localhost")
+    client = client_of(page)
     assert client.get("/api/election").json()["members"] == ["a", "b", "c", "d"]
     election = client.get("/api/ballots/0").json()
     assert [row["member"] for row in election["candidates"]["rows"]] == ["b", "a", "c"]
@@ -245,25 +246,19 @@ def test_the_colours_of_members_stand_out_on_the_light_and_on_the_dark_ground():
             assert (high + 0.05) / (low + 0.05) >= 3, (name, ground)
 
 
-PIXEL = bytes.fromhex(
-    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
-    "1f15c4890000000a49444154789c6360000002000154a24f5d0000000049454e44ae426082"
-)
-
-
 def test_a_picture_is_shown_where_source_or_id_names_one_below_the_folder(tmp_path: Path):
     (tmp_path / "in").mkdir()
     for name in ("in/a.png", "outside.png"):
-        (tmp_path / name).write_bytes(PIXEL)
+        (tmp_path / name).write_bytes(png())
     (tmp_path / "in" / "text.png").write_text("not an image")
     ids = ["a.png", "../outside.png", str(tmp_path / "outside.png"), "text.png", "none.png", "a"]
     ballots = Ballots("k", [ballot(["a b", "a c"], id=id) for id in ids])
     page = ElectionPage([ballots], Settings(similarity="overlap_2"), images=tmp_path / "in")
-    client = TestClient(election_app(page), base_url="http://localhost")
+    client = client_of(page)
     paths = [page.election(number, 0).ballot.image for number in range(len(ids))]
     assert paths == ["api/ballots/0/image?list=0", None, None, None, None, None]
     answer = client.get("/api/ballots/0/image")
-    assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "image/png", PIXEL)
+    assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "image/png", png())
     for number in (1, 2, 3, 5, 99):
         assert client.get(f"/api/ballots/{number}/image").status_code == 404
     exported = dict(page.everything(0, 1))["api/ballots/0?list=0"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 import rangevote as rv
 from rangevote.election.settings import Settings
 from rangevote.web import clusters
-from rangevote.web.api import ElectedBallot
+from rangevote.web.api import ElectedBallot, Won
 from tests.figure1 import WINNER
 from tests.web.samples import BALLOTS, EVERY, FIGURE, ballot
 
@@ -67,39 +68,40 @@ def test_without_voters_or_a_winner_nothing_is_left_out():
         assert clusters.stability(ElectedBallot(FIGURE, Settings(**options))).why == why
 
 
+def won(one: rv.Ballot = FIGURE, **options: Any) -> dict[str, Won]:
+    """The winners of a ballot by measure."""
+    return {row.measure: row for row in clusters.winners(one, "k10", Settings(**options)).measures}
+
+
 def test_the_winner_under_each_measure_is_that_of_elect():
-    found = clusters.winners(FIGURE, "k10", Settings(similarity="bleu_4"))
-    rows = {row.measure: row for row in found.measures}
+    rows = won(similarity="bleu_4")
     for name in (*clusters.MEASURES[:-1], *clusters.BASELINES):
         row, rule = rows[name], name in clusters.BASELINES
-        won = rv.elect(FIGURE, **({"rule": name} if rule else {"similarity": name}))
-        assert (row.winner, row.text, row.margin) == (won.index, won.winner, won.margin)
-        assert rule or row.signature == won.signature
+        expected = rv.elect(FIGURE, **({"rule": name} if rule else {"similarity": name}))
+        assert (row.winner, row.text, row.margin) == (expected.index, expected.winner, expected.margin)
+        assert rule or row.signature == expected.signature
 
 
 def test_states_stand_among_the_measures_where_they_are_known():
     states = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]
     one = rv.Ballot([rv.Hypothesis(text=t, state=s) for t, s in zip("abc", states, strict=True)])
-    rows = {row.measure: row for row in clusters.winners(one, "x", Settings()).measures}
+    rows = won(one)
     assert rows["states"].winner == rv.elect(one, similarity="states").index
     assert "log" in rows["most_likely"].why
-    without = {row.measure: row for row in clusters.winners(FIGURE, "x", Settings()).measures}
-    assert "have no state vectors" in without["states"].why
+    assert "have no state vectors" in won()["states"].why
 
 
 def test_other_measures_keep_the_tokenisation_weights_and_temperature():
-    settings = Settings(tokenize="chars", weights="probability", temperature=3.0)
-    rows = {row.measure: row for row in clusters.winners(FIGURE, "x", settings).measures}
-    assert "on:chars|w:probability|T:3" in rows["overlap_1"].signature
-    assert "on:chars|w:probability|T:3" in rows["blend"].signature
-    rows = {row.measure: row for row in clusters.winners(FIGURE, "x", Settings()).measures}
-    assert "|T:1|" in rows["overlap_1"].signature
-    assert "|T:2|" in rows["blend"].signature
+    rows = won(tokenize="chars", weights="probability", temperature=3.0)
+    for name in ("overlap_1", "blend"):
+        assert "on:chars|w:probability|T:3" in rows[name].signature
+    for name, temperature in (("overlap_1", 1), ("blend", 2)):
+        assert f"|T:{temperature}|" in won()[name].signature
 
 
 def test_pairs_that_take_too_long_are_left_to_the_command_line(monkeypatch):
     monkeypatch.setattr(clusters, "PAIRS", 50)
-    rows = {row.measure: row for row in clusters.winners(FIGURE, "x", Settings()).measures}
+    rows = won()
     assert rows["bleu_4"].why == "100 pairs are too many for a page; use rangevote vote."
     assert rows["overlap_2"].text == WINNER
     assert clusters.stability(ElectedBallot(FIGURE, Settings())).tried == 5

@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
-from msgspec import NODEFAULT, inspect
+from msgspec import NODEFAULT, Struct, inspect
 
 from rangevote.evaluation.panel_report import PanelSummary
 from rangevote.web import api
@@ -23,31 +24,18 @@ from rangevote.study.store import Answer, SavedAnswer
 ROOT = Path(__file__).parents[2]
 FOLDERS = [ROOT / "src" / "rangevote" / name / "static" for name in ("web", "study")]
 HOW = "no type checker for JavaScript: apt-get install node-typescript"
+
+
+def structs(module: ModuleType) -> dict[str, Any]:
+    """The structs of a module by name."""
+    own = {name: one for name, one in vars(module).items() if isinstance(one, type(Struct))}
+    return {name: one for name, one in own.items() if one.__module__ == module.__name__}
+
+
 #: file -> names of types -> what Python sends; modules name them as `import("./answers").Election`.
-TYPES: dict[str, dict[str, Any]] = {
-    "answers": {
-        "About": api.About,
-        "Listed": api.Listed,
-        "Text": api.Text,
-        "Candidate": api.Candidate,
-        "Group": api.Group,
-        "Stability": api.Stability,
-        "MergedObject": api.MergedObject,
-        "Election": api.Election,
-        "Grades": api.Grades,
-        "NgramColumns": api.NgramColumns,
-        "Parts": api.Parts,
-        "Won": api.Won,
-        "MeasureWinners": api.MeasureWinners,
-        "PanelSummary": PanelSummary,
-    },
-    "session": {
-        "Answer": Answer,
-        "Item": study_app.Item,
-        "Session": study_app.Session,
-        "Saved": SavedAnswer,
-        "Progress": study_app.StudyProgress,
-    },
+TYPES = {
+    "answers": structs(api) | {"PanelSummary": PanelSummary},
+    "session": structs(study_app) | {"Answer": Answer, "SavedAnswer": SavedAnswer},
 }
 PLAIN = {"Int": "number", "Float": "number", "Str": "string", "Bool": "boolean", "None": "null", "Any": "any"}
 

@@ -145,7 +145,7 @@ export class Study {
     ]);
   }
 
-  /** A switch was overrides. */
+  /** A switch was changed. */
   adjust() {
     this.view.saveButton(!this.preferences.atOnce);
     if (!at("work").hidden && this.item) this.view.texts(this.item, this.marked);
@@ -282,7 +282,7 @@ export class Study {
     this.view.lock(this.blocked);
   }
 
-  /** @param {Message} message @param {import("./session").Saved} answer */
+  /** @param {Message} message @param {import("./session").SavedAnswer} answer */
   confirmed(message, answer) {
     const { item, comment, key } = message.body;
     this.channel.postMessage({ item, value: answer.value, comment, key });

@@ -3,7 +3,7 @@
 import { Refused, Server } from "/static/server.js";
 import { at, make } from "/static/text.js";
 
-/** @typedef {import("./session").Progress} Progress */
+/** @typedef {import("./session").StudyProgress} Progress */
 /** @typedef {Progress["people"][number]} Person */
 
 const PAUSE = 3000;
