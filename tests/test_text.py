@@ -29,7 +29,6 @@ from rangevote.text import (
     escape_controls,
     finite,
     is_stream,
-    lines_of,
     open_stream,
     regular_file,
     write_atomically,
@@ -241,7 +240,9 @@ SEPARATORS = "a\u2028b\u0085c\x0bd\x0ce\x1cf".encode()
 
 
 def cut(*chunks: bytes, limit: int = 1000) -> list[bytes | str]:
-    lines = lines_of(blocks_of(chunks, limit), limit)
+    opened = open_stream(io.BytesIO())
+    opened.chunks = lambda: iter(chunks)  # type: ignore[method-assign]
+    lines = opened.lines_or_errors(limit)
     return [line if isinstance(line, bytes) else f"error: {line}" for line in lines]
 
 

@@ -178,7 +178,12 @@ class Stream(Closing):
 
     def lines_or_errors(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | DataError]:
         """All lines, without line ends; an error stands for one that is too long."""
-        return lines_of(self.blocks(limit), limit)
+        for block in self.blocks(limit):
+            if isinstance(block, DataError):
+                yield block
+                continue
+            for line in block.removesuffix(b"\n").split(b"\n"):
+                yield line_too_long(limit) if len(line) > limit else line.removesuffix(b"\r")
 
     def blocks(self, limit: int = MAX_LINE_BYTES) -> Iterator[bytes | DataError]:
         """All lines, with line ends, as many at a time as were read together."""
@@ -331,16 +336,6 @@ def blocks_of(chunks: Iterable[bytes], limit: int) -> Iterator[bytes | DataError
             pieces.append(chunk[end:])
     if size:
         yield b"".join(pieces) if size <= limit else line_too_long(limit)
-
-
-def lines_of(blocks: Iterable[bytes | DataError], limit: int) -> Iterator[bytes | DataError]:
-    """The lines of blocks, without line ends."""
-    for block in blocks:
-        if isinstance(block, DataError):
-            yield block
-            continue
-        for line in block.removesuffix(b"\n").split(b"\n"):
-            yield line_too_long(limit) if len(line) > limit else line.removesuffix(b"\r")
 
 
 def line_too_long(limit: int) -> DataError:

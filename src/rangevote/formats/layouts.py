@@ -311,12 +311,17 @@ def decoder(options: ReadOptions) -> Decode:
     reader = RecordReader(options)
 
     def decode(line: bytes) -> Ballot | None:
-        record = parse(line)
-        if not isinstance(record, dict):
-            raise DataError(f"expected an object, got {kind_of(record)}")
+        record = _object(parse(line))
         return None if reader.leaves_out(record) else reader.ballot(record)
 
     return decode
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
+    raise DataError(f"expected an object, got {kind_of(value)}{hint}")
 
 
 def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[Entry]:
@@ -364,12 +369,9 @@ def line_records(stream: Stream, options: ReadOptions, *, lists: bool = False) -
             if isinstance(line, DataError):
                 raise line
             value = parse(line)
-            if not lists and not isinstance(value, dict):
-                raise DataError(f"expected an object, got {kind_of(value)}")
+            yield Located(where, {**record, "outputs": value} if lists else _object(value))
         except DataError as error:
             yield Located(where, record, error)
-        else:
-            yield Located(where, {**record, "outputs": value} if lists else value)
 
 
 @dataclass

@@ -6,16 +6,16 @@ Each input is a `ModelInput`: an `Entry` whose ballot has no candidates yet, and
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest
-from rangevote.formats.jsonl import convert, decode_text, parse
-from rangevote.formats.layouts import with_carry
-from rangevote.formats.reader import Entry, Reading, ReadOptions
+from rangevote.formats.jsonl import convert, decode_text
+from rangevote.formats.layouts import Located, line_records, with_carry
+from rangevote.formats.reader import Entry, Reading, ReadOptions, Record
 from rangevote.hypothesis import Ballot
 from rangevote.text import IMAGE_ENDINGS, MAX_LINE_BYTES, Closing, Stream, open_stream
 
@@ -87,7 +87,7 @@ def read_inputs(
     stream = open_stream(source)
     options = ReadOptions(field=field, carry=tuple(carry), max_line_bytes=max_line_bytes)
     folder = None if not images else Path() if source == "-" else path.parent
-    rows = _inputs(stream, text_line if format == "text" else json_line, options, folder)
+    rows = _entries(stream, options, format, folder)
     return Inputs(Reading(stream, rows, format, unique_ids=format == "jsonl"), count(source, format))
 
 
@@ -115,57 +115,50 @@ def count(source: str, format: str) -> int | None:
     try:
         with open_stream(source) as stream:
             lines = stream.lines_or_errors()
-            if format == "text":
-                return sum(1 for _ in lines)
-            return sum(isinstance(line, DataError) or bool(line.strip()) for line in lines)
+            return sum(
+                format == "text" or isinstance(line, DataError) or bool(line.strip()) for line in lines
+            )
     except (DataError, SetupError):
         return None  # reported when reading comes to it
 
 
-def _inputs(
-    stream: Stream,
-    make: Callable[[int, bytes, ReadOptions, bool], tuple[Ballot, Any]],
-    options: ReadOptions,
-    folder: Path | None,
-) -> Iterator[Entry]:
-    """An entry for each line; a bad one becomes an error and reading goes on. With a `folder`, texts are
-    paths of images, seen from here or from there."""
+def _text_lines(stream: Stream, options: ReadOptions) -> Iterator[Located]:
+    """Every line is an input, an empty one too: line n of the output answers line n, and n is its id."""
     for number, line in enumerate(stream.lines_or_errors(options.max_line_bytes), 1):
         where = f"{stream.name}:{number}"
         try:
             if isinstance(line, DataError):
                 raise line
-            if make is json_line and not line.strip():
-                continue
-            ballot, content = make(number, line, options, folder is not None)
-            if folder is not None and isinstance(content, str):
-                content = _image(folder, content)
+            yield Located(where, {"id": number, "text": decode_text(line)})
+        except DataError as error:
+            yield Located(where, {}, error)
+
+
+def _entries(stream: Stream, options: ReadOptions, format: str, folder: Path | None) -> Iterator[Entry]:
+    records = _text_lines(stream, options) if format == "text" else line_records(stream, options)
+    for where, record, error in records:
+        try:
+            if error is not None:
+                raise error
+            record = _unwrapped(record)
+            ballot, content = _input(record, options, folder)
+            ballot = with_carry(ballot, None if format == "text" else record, options)
             yield ModelInput(where, ballot, content=content)
         except DataError as error:
             yield Entry(where, error=error.at(where))
 
 
-def text_line(number: int, line: bytes, options: ReadOptions, images: bool) -> tuple[Ballot, str]:
-    """A line is an input, an empty one too: line n of the output answers line n, and n is its id."""
-    text = decode_text(line)
-    return with_carry(Ballot((), id=number, source=text), None, options), text
-
-
-def json_line(number: int, line: bytes, options: ReadOptions, images: bool) -> tuple[Ballot, Any]:
-    """A line is an object with the input in one of its fields."""
-    value = parse(line)
-    if not isinstance(value, dict):
-        hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
-        raise DataError(f'expected an object such as {{"id": "42", "text": "..."}}{hint}')
-    value = _unwrapped(value)
-    row = convert(value, InputFields)
+def _input(record: Record, options: ReadOptions, folder: Path | None) -> tuple[Ballot, Any]:
+    """The input in one of the fields of a record. With a `folder`, a text is the path of an image, seen from
+    here or from there."""
+    row = convert(record, InputFields)
     if row.references is not None and row.reference is not None:
         raise DataError("has both references and reference; give one of them")
     references = row.references or row.reference or []
-    content = _content(value, options.field, IMAGE_FIELDS if images else FIELDS)
+    content = _content(record, options.field, FIELDS if folder is None else IMAGE_FIELDS)
     source = content if isinstance(content, str) else None
     ballot = Ballot((), None, row.id, source, [references] if isinstance(references, str) else references)
-    return with_carry(ballot, value, options), content
+    return ballot, content if folder is None or source is None else _image(folder, source)
 
 
 class InputFields(msgspec.Struct):
@@ -176,7 +169,7 @@ class InputFields(msgspec.Struct):
     reference: str | list[str] | None = None
 
 
-def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
+def _unwrapped(value: Record) -> Record:
     """A line of a batch for OpenAI or `vllm run_batch` as the plain line that it stands for.
 
     Of its request only the input is taken: model, `n` and the like are options of the command.
@@ -190,7 +183,7 @@ def _unwrapped(value: dict[str, Any]) -> dict[str, Any]:
     return {"id": value["custom_id"], **{name: body[name] for name in FIELDS if name in body}}
 
 
-def _content(value: dict[str, Any], wanted: str | None, usual: tuple[str, ...]) -> str | list[Any]:
+def _content(value: Record, wanted: str | None, usual: tuple[str, ...]) -> str | list[Any]:
     """The input: a text, token ids, or a conversation."""
     names = [name for name in value if value[name] is not None]
     if wanted is not None and wanted not in names:
