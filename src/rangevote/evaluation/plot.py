@@ -252,12 +252,11 @@ def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[
     for name, metric in comparison.metrics.items():
         values: dict[str, list[tuple[float, float]]] = {}
         for system in comparison.systems:
-            if (point := points.get(system.name)) is None:  # a member of a panel, which has no K
-                continue
-            values.setdefault(point.method, []).append((point.x, system.scores[name].value))
-        curves = []
-        for method, pairs in values.items():
-            x, y = zip(*sorted(pairs), strict=True)
-            curves.append(Curve(method, list(x), list(y), method in baselines))
+            if (point := points.get(system.name)) is not None:  # a member of a panel has no K
+                values.setdefault(point.method, []).append((point.x, system.scores[name].value))
+        curves = [
+            Curve(method, [x for x, _ in sorted(found)], [y for _, y in sorted(found)], method in baselines)
+            for method, found in values.items()
+        ]
         panels.append(Panel(metric.label, curves, comparison.references.get(name)))
     return panels

@@ -94,7 +94,6 @@ def risk_curve(
     on new ballots is at most `max_risk`. That assumes that new ballots come from where these come from, that
     the setting was not chosen on these ballots, and that a surer winner is not wrong more often.
     """
-    check_risk(max_risk)
     lost, number = np.clip(np.asarray(losses, dtype=np.float64), 0, 1), len(losses)
     order = np.argsort(-np.asarray(confidences, dtype=np.float64), kind="stable")
     ordered, sums = np.asarray(confidences)[order], np.cumsum(lost[order])
@@ -104,18 +103,14 @@ def risk_curve(
         RiskPoint(float(ordered[i]), (i + 1) / number, float(sums[i] / (i + 1))) for i in last.tolist()
     )
     area = float(np.repeat(sums[last] / answered, np.diff(answered, prepend=0)).mean())
-    curve = RiskCurve(option, points, area, number, max_risk)
-    if max_risk is None:
-        return curve
-    binary = bool(np.isin(lost, (0, 1)).all())
-    passed = risk_p_values(sums[last], answered, max_risk, binary) <= LEVEL / len(STARTS)
     chosen = -1
-    for start in STARTS:
-        first = int(np.searchsorted(answered, math.ceil(start * number)))
-        failed = np.flatnonzero(~passed[first:])
-        chosen = max(
-            chosen, (first + int(failed[0]) if len(failed) else len(passed)) - 1 if passed[first] else -1
-        )
+    if max_risk is not None:
+        binary = bool(np.isin(lost, (0, 1)).all())
+        passed = risk_p_values(sums[last], answered, max_risk, binary) <= LEVEL / len(STARTS)
+        failed = np.append(np.flatnonzero(~passed), len(passed))
+        for first in np.searchsorted(answered, [math.ceil(start * number) for start in STARTS]):
+            if passed[first]:  # and so do all before the next one that failed
+                chosen = max(chosen, int(failed[failed > first][0]) - 1)
     return RiskCurve(option, points, area, number, max_risk, points[chosen] if chosen >= 0 else None)
 
 

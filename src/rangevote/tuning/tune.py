@@ -104,8 +104,7 @@ def tune(
     threshold.
     """
     chosen_metric = metric_of(metric)
-    schemes: list[str | None] = [weights] if weights is None or isinstance(weights, str) else list(weights)
-    schemes = schemes or [None]
+    schemes: list[str | None] = [weights] if isinstance(weights, str) else list(weights or ()) or [None]
     for scheme in schemes:
         Settings(weights=scheme, normalize=normalize, merge=merge)  # rejects invalid options
     check_risk(max_risk)
@@ -150,10 +149,9 @@ def tune(
     known = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # settings with a winner in every ballot
     base = sum(number < len(choices) for number in known)  # the default stands behind the choices
     _check_choices(len(choices), base)
-    members = winners.members()
+    members = winners.of_members(settings.index(default))
     first = len(known)  # the members stand behind all others
-    own_outputs = [winners.own_of(name, settings.index(default)) for name in members]
-    elected = np.column_stack([elected[:, known], *own_outputs])
+    elected = np.column_stack([elected[:, known], *members.values()])
     settings = [settings[number] for number in known] + [replace(default, member=name) for name in members]
 
     choosing = answering = np.arange(len(elected))
@@ -195,7 +193,7 @@ def tune(
         gains=tuple(_gains(settings[:base], scored)),
         curve=risks,
         members=tuple(tried[first:]),
-        best_member=scored.best_member(members, first, chosen) if members else None,
+        best_member=scored.best_member([*members], first, chosen) if members else None,
         found={} if found is None else agreement_facts(found),
     )
     for warning in tuning.warnings():
@@ -228,15 +226,12 @@ def _check_choices(tried: int, possible: int) -> None:
         )
 
 
-def _decides(metric: Metric) -> bool:
-    return metric.resampled and metric.best == "highest"
-
-
 def metric_of(name: str) -> Metric:
     """A metric that settings can be chosen by: higher is better, and it is a score of sums."""
     metric = get_metric(name)
-    if not _decides(metric):
-        good = [*(key for key, one in METRICS.items() if _decides(one)), "accuracy:last_number"]
+    if not metric.resampled or metric.best != "highest":
+        good = [key for key, one in METRICS.items() if one.resampled and one.best == "highest"]
+        good.append("accuracy:last_number")
         raise UsageError(f"settings cannot be chosen by {name!r}; choose from: {', '.join(good)}.")
     return metric
 
@@ -273,15 +268,13 @@ class Winners:
         self.scores.append([score for _, score in elected])
         self.own.append({name: known[index] for name, index in own.items()})
 
-    def members(self) -> list[str]:
-        """The members of the panel by name; none where there are fewer than two."""
+    def of_members(self, default: int) -> dict[str, list[int]]:
+        """The own output of each member of a panel in each ballot, by name; where it has none, that of the
+        setting `default`, so that it is compared where it has some."""
         names = sorted({name for row in self.own for name in row})
-        return names if len(names) > 1 else []
-
-    def own_of(self, member: str, default: int) -> list[int]:
-        """A member's own output of each ballot, (ballots,); where it has none, that of the setting `default`,
-        so that it is compared where it has some."""
-        return [own.get(member, row[default]) for own, row in zip(self.own, self.indices, strict=True)]
+        rows = list(zip(self.own, self.indices, strict=True))
+        own = {name: [outputs.get(name, row[default]) for outputs, row in rows] for name in names}
+        return own if len(names) > 1 else {}
 
     def statistics(self, metric: Metric, units: WordUnits) -> tuple[Array, str]:
         """The sentence statistics of every text, shape (texts, statistics), and the metric's signature."""
