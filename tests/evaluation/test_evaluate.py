@@ -103,8 +103,6 @@ def test_tables_hold_all_systems_and_the_references():
     ("call", "error", "message"),
     [
         (lambda: evaluate([]), DataError, r"there are no outputs"),
-        (lambda: selection(["a", "b"], [["a"]], ["a", "b"]), DataError, r"2 winners, 1 larger beams and 2 w"),
-        (lambda: selection([], [], []), DataError, r"there are 0 winners"),
         (lambda: texts_of(NO_TEXT), DataError, r"candidates\[1\]: has no text"),
         (lambda: evaluate(["a"], ["a", "b"]), DataError, r"there are 1 outputs but 2 references"),
         (lambda: evaluate(["a"], sources=[]), DataError, r"there are 1 outputs but 0 sources"),

@@ -50,20 +50,6 @@ def test_the_ending_tells_the_kind(tmp_path, name, magic):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.parametrize(
-    ("curves", "message"),
-    [
-        ([], r"there is nothing to draw"),
-        ([Curve("a", [1, 2], [1])], r"the curve 'a' must have a y for every x"),
-        ([Curve("a", [1], [1], intervals=[(1, 1), (2, 2)])], r"the curve 'a' must have a y for every x"),
-        ([Curve("a", [0], [1])], r"the curve 'a' has an x of 0; it must be above 0"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(tmp_path, curves, message):
-    with pytest.raises(UsageError, match=message):
-        plot_curves([Panel("x", curves)], tmp_path / "f.svg")
-
-
 def test_other_kinds_of_files_are_refused_and_folders_that_are_not_there_named(tmp_path):
     with pytest.raises(UsageError, match=r"its name must end in \.svg, \.png, \.pdf"):
         plot_curves([PANEL], "f.gif")

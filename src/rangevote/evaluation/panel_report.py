@@ -19,7 +19,7 @@ from rangevote.election.panel import AGREEMENT
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.weights import weigh_members
-from rangevote.errors import DataError, RangevoteWarning, UsageError
+from rangevote.errors import DataError, RangevoteWarning
 from rangevote.evaluation.corpus import placed
 from rangevote.evaluation.samples import right_of
 from rangevote.evaluation.significance import Interval, wilson
@@ -231,10 +231,6 @@ def panel_report(
     measure, ballots = settings.measure.remembering(), [entry.get() for entry in entries]
     if measure is not settings.measure:  # every text stands in as many elections as there are members
         settings = settings.replace(similarity=measure)
-    if gold is not None and not measure.answers:
-        raise UsageError(
-            f"--gold is for answers, and {measure.name} compares texts; use a key (-s exact:last_number)."
-        )
     _check_members(ballots)
     own = with_found_shares(settings, entries)
     count, winners, rights = PanelCount(own), list[Hashable](), list[set[Hashable]]()

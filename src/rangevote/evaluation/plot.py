@@ -63,11 +63,13 @@ class Panel:
     logarithmic: bool = True
 
 
-def check_picture(path: Path) -> None:
-    """Refuse what cannot become a picture, before anything long is computed."""
-    if path.suffix.lower().removeprefix(".") not in KINDS:
+def check_picture(path: str | Path) -> str:
+    """The kind of a picture; what cannot become one is refused before anything long is computed."""
+    kind = Path(path).suffix.lower().removeprefix(".")
+    if kind not in KINDS:
         raise UsageError(f"cannot draw {path}: its name must end in .{', .'.join(KINDS)}.")
     need("matplotlib", "evaluate", "drawing")
+    return kind
 
 
 def plot_curves(panels: Sequence[Panel], path: str | Path, *, x_label: str = "beam size k") -> None:
@@ -75,16 +77,7 @@ def plot_curves(panels: Sequence[Panel], path: str | Path, *, x_label: str = "be
 
     The same data give the same bytes.
     """
-    path = Path(path)
-    check_picture(path)
-    if not any(panel.curves for panel in panels):
-        raise UsageError("there is nothing to draw: give at least one curve.")
-    for curve, logarithmic in ((curve, panel.logarithmic) for panel in panels for curve in panel.curves):
-        if not len(curve.x) == len(curve.y) > 0 or (curve.intervals and len(curve.intervals) != len(curve.x)):
-            raise UsageError(f"the curve {curve.name!r} must have a y for every x, and at least one.")
-        if logarithmic and min(curve.x) <= 0:
-            raise UsageError(f"the curve {curve.name!r} has an x of {min(curve.x)}; it must be above 0.")
-    kind = path.suffix.lower().removeprefix(".")
+    kind = check_picture(path)
     with write_atomically(path) as file:
         file.write(_picture(lambda: _figure(panels, x_label), kind))
 

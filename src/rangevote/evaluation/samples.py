@@ -149,6 +149,10 @@ def _subsets_below(counts: Sequence[int], votes: int, total: int, most: int) -> 
 def right_of(ballot: Ballot, gold: str, measure: Measure) -> set[Hashable]:
     """The right answers to a ballot, as the measure's keys: those in its field `gold`, which it carries, or
     in its references."""
+    if not measure.answers:
+        raise UsageError(
+            f"gold is for answers, and {measure.name} compares texts; use a key (-s exact:last_number)."
+        )
     value = ballot.references if gold == "references" else ballot.carry.get(gold)
     if value is None:
         raise DataError("is missing; every question needs its right answer in this field.", field=gold)
@@ -170,13 +174,10 @@ def count_answers(
     if not len(samples):
         raise DataError("is empty; every question needs at least one sample.", field="candidates")
     keys: list[Any] = measure.keys(samples)
+    right = None if gold is None else right_of(ballot, gold, measure)
     if not measure.answers:
-        if gold is not None:
-            raise UsageError(
-                f"gold is for answers, and {measure.name} compares texts; use a key (--key last_number)."
-            )
         return Question.of(_clusters(samples, keys, measure))
-    question = Question.of(keys, None if gold is None else right_of(ballot, gold, measure))
+    question = Question.of(keys, right)
     order = np.random.default_rng(SEED).permutation(len(keys))  # the file may be sorted
     drawn, answer = stop_sampling([keys[i] for i in order], confidence)
     answers = [key for key, _ in _counted(keys)]

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rangevote.errors import UsageError, choose
+from rangevote.errors import choose
 from rangevote.evaluation.evaluate import Comparison, Selection
 from rangevote.evaluation.metrics import Best
 from rangevote.evaluation.significance import CONFIDENCE, Interval
@@ -63,13 +63,6 @@ class Table:
     title: str = ""
     notes: Sequence[str] = ()
 
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row.cells) != len(self.columns):
-                raise UsageError(
-                    f"the row {row.name!r} has {len(row.cells)} cells for {len(self.columns)} columns."
-                )
-
     @property
     def headings(self) -> list[str]:
         return [self.corner, *(column.heading for column in self.columns)]
@@ -103,9 +96,9 @@ class Table:
         best, rows = self.best(), []
         for i, row in enumerate(self.rows):
             texts = [escape(row.name)]
-            for j, cell in enumerate(row.cells):
+            for j, (cell, column) in enumerate(zip(row.cells, self.columns, strict=True)):
                 value = "" if cell.value is None else cell.value
-                text = escape(value if isinstance(value, str) else f"{value:.{self.columns[j].decimals}f}")
+                text = escape(value if isinstance(value, str) else f"{value:.{column.decimals}f}")
                 text = bold.format(text) if (i, j) in best else text
                 texts.append(text + (marks(cell.marks) if cell.marks else ""))
             rows.append(texts)
