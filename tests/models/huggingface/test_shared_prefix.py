@@ -53,7 +53,7 @@ def test_a_prompt_is_kept_once_however_many_rows_it_has(tiny_model):
     fresh = model.start(LONG)
     kept = [prefix.keys.data_ptr() for prefix in fresh.prompt.prefix.own]
     state = model.step(model.select(fresh, np.arange(400) // 100), np.full(400, 5)).state
-    layers = state.rows._past.layers
+    layers = state.rows._cache.layers
     assert [layer.tag.prefix.keys.data_ptr() for layer in layers] == kept
     assert all(layer.tag.prefix.keys.shape[:1] == (len(LONG),) for layer in layers)
     assert all(
@@ -67,7 +67,7 @@ def test_inputs_without_rows_are_let_go_and_a_fresh_state_keeps_them(tiny_model)
     fresh = model.start(LONG)
     step = model.step(model.select(fresh, np.array([0, 1, 2, 3])), np.full(4, 5))
     state = model.select(step.state, np.array([3, 3, 1]))
-    assert all(len(layer.tag.prefix.keys) == 2 for layer in state.rows._past.layers)
+    assert all(len(layer.tag.prefix.keys) == 2 for layer in state.rows._cache.layers)
     found = model.step(state, np.array([6, 7, 8])).log_probs
     plain = model_of("llama", tiny_model("llama"), share=False)
     step = plain.step(plain.select(plain.start(LONG), np.array([3, 3, 1])), np.full(3, 5))

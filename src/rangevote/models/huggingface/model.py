@@ -29,21 +29,13 @@ class HuggingFaceState:
     """Rows of some prompts: `owner` (rows,) tells whose, `room` (inputs,) is what may follow each prompt.
 
     Only the owners are kept of rows without tokens, so that selecting from a fresh state copies nothing;
-    `rows` and `ids` (rows, length), their tokens with the prompt, begin with the first token.
+    `rows` begin with the first token.
     """
 
     prompt: Prompt | None  # None: there are no inputs
     owner: Integers
     room: Integers | None = None
     rows: Rows | None = None
-    ids: Tensor | None = None
-
-    def all_ids(self) -> Tensor:
-        """The tokens of every row (rows, length)."""
-        assert self.prompt is not None
-        if self.ids is not None:
-            return self.ids
-        return self.prompt.ids[torch.as_tensor(self.owner, device=self.prompt.ids.device)]
 
 
 class PreparedModel:
@@ -75,20 +67,18 @@ class PreparedModel:
             if tokens is None:
                 assert state.rows is None, "only the first step comes without tokens"
                 owner = torch.as_tensor(state.owner, device=prompt.ids.device)
-                return _ranked(prompt, prompt.first.take(owner), state)
+                return _ranked(prompt, prompt.first.take(owner), prompt.ids[owner], state)
             added = torch.as_tensor(tokens, dtype=torch.int64, device=prompt.ids.device)  # (rows,)
-            ids = torch.cat([state.all_ids(), added[:, None]], dim=1)
             rows = prompt.begin(state.owner) if state.rows is None else state.rows
-            return _ranked(prompt, rows.step(ids), replace(state, rows=rows, ids=ids))
+            return _ranked(prompt, rows.step(added), rows.ids, replace(state, rows=rows))
 
     def select(self, state: HuggingFaceState, rows: Integers) -> HuggingFaceState:
         rows = np.asarray(rows, dtype=np.int64)
-        if state.rows is None or state.ids is None or not len(rows):
-            return replace(state, owner=state.owner[rows], rows=None, ids=None)
+        if state.rows is None or not len(rows):
+            return replace(state, owner=state.owner[rows], rows=None)
         with torch.no_grad():
             state.rows.select(rows)
-            ids = state.ids[torch.as_tensor(rows, device=state.ids.device)]
-        return replace(state, owner=state.owner[rows], ids=ids)
+        return replace(state, owner=state.owner[rows])
 
     def room(self, state: HuggingFaceState) -> Integers | None:
         return None if state.room is None else state.room[state.owner]
@@ -100,11 +90,13 @@ class PreparedModel:
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=True))
 
 
-def _ranked(prompt: Prompt, prediction: Prediction, state: HuggingFaceState) -> Step[HuggingFaceState]:
+def _ranked(
+    prompt: Prompt, prediction: Prediction, ids: Tensor, state: HuggingFaceState
+) -> Step[HuggingFaceState]:
     """A step, with a ranking of its own where the model's settings change the probabilities."""
     ranking = None
     if len(prompt.processors):
-        ranking = prompt.processors(state.all_ids(), prediction.log_probs.clone())
+        ranking = prompt.processors(ids, prediction.log_probs.clone())
     return Step(prediction.log_probs, state, prediction.hidden, ranking)
 
 

@@ -30,7 +30,7 @@ from transformers.cache_utils import DynamicLayer
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from rangevote.models.huggingface.steps import Net, Prediction, Prompt, Rows, of_inputs, take_all, without
+from rangevote.models.huggingface.steps import Net, Prediction, Prompt, Rows, without
 from rangevote.models.protocol import Integers
 
 NAME = "rangevote"
@@ -317,12 +317,11 @@ def shared_where_possible(prompt: Prompt, most: int | None, trials: Trials) -> P
 def _two_steps(prompt: Prompt, owner: Integers) -> Tensor:
     """Log-probabilities (2, vocabulary) after each row's likeliest token, a reordering and one more token."""
     index, order = torch.as_tensor(owner, device=prompt.ids.device), np.array([2, 1])
-    tokens = prompt.first.log_probs.index_select(0, index).argmax(dim=-1)[:, None]  # (rows, 1)
-    ids = torch.cat([prompt.ids.index_select(0, index), tokens], dim=1)
+    tokens = prompt.first.log_probs.index_select(0, index).argmax(dim=-1)  # (rows,)
     rows = prompt.begin(owner)
-    rows.step(ids)
+    rows.step(tokens)
     rows.select(order)
-    return rows.step(torch.cat([ids, tokens], dim=1)[order]).log_probs
+    return rows.step(tokens[order]).log_probs
 
 
 class SharedRows(Rows):
@@ -330,26 +329,24 @@ class SharedRows(Rows):
 
     repeats_inputs = False
 
-    def __init__(self, prompt: SharedPrompt, owner: Integers) -> None:
-        """Rows that have no tokens of their own yet; `owner` (rows,) are the numbers of their inputs."""
-        self._net, self._owner, self._prefix = prompt.net, owner, prompt.prefix
-        index = torch.as_tensor(owner, device=prompt.net.device)
-        self._kwargs = take_all(prompt.kwargs, index, len(prompt.ids), of_inputs(prompt.net))
-        self._groups = Groups(owner, len(prompt.ids), prompt.prefix.own[0].keys.device)
+    def _first_cache(self, prompt: Prompt, index: Tensor) -> DynamicCache | EncoderDecoderCache:
+        assert isinstance(prompt, SharedPrompt)
+        self._name, self._prefix = "past_key_values", prompt.prefix
+        self._groups = Groups(self._owner, len(prompt.ids), prompt.prefix.own[0].keys.device)
         self._own = [OwnLayer(layer, self._groups, prompt.prefix.copied) for layer in prompt.prefix.own]
         self._spare: Spare = {}
-        self._past = self._new_past()
+        return self._new_cache()
 
-    def _new_past(self) -> DynamicCache | EncoderDecoderCache:
+    def _new_cache(self) -> DynamicCache | EncoderDecoderCache:
         """What the network is given."""
         own, cross = DynamicCache(), DynamicCache()
         own.layers = list(self._own)
         cross.layers = [CrossLayer(layer, self._groups) for layer in self._prefix.cross]
         return EncoderDecoderCache(own, cross) if cross.layers else own
 
-    def step(self, ids: Tensor) -> Prediction:
+    def step(self, tokens: Tensor) -> Prediction:
         with our_attention(self._net):
-            return self._pass(ids, {"past_key_values": self._past})[0]
+            return super().step(tokens)
 
     def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
         index = index.to(self._groups.device)
@@ -367,7 +364,7 @@ class SharedRows(Rows):
         self._groups = Groups(owner, self._prefix.inputs, self._groups.device)
         for layer, prefix in zip(self._own, self._prefix.own, strict=True):
             layer.tag = KeyTag(self._groups, None if layer.tag.prefix is None else prefix, own=True)
-        self._past = self._new_past()
+        self._cache = self._new_cache()
 
 
 @dataclass(frozen=True)

@@ -62,37 +62,39 @@ class Prompt:
 
     def begin(self, owner: Integers) -> Rows:
         """Rows of the inputs with these numbers (rows,), before their first token."""
-        return Rows(self.net, self.kwargs, owner, len(self.ids))
+        return Rows(self, owner)
 
 
 class Rows:
-    """Rows under way, each a prefix of at least one token; both methods change them in place."""
+    """Rows under way, `ids` (rows, length) with the prompts' tokens; both methods change them in place."""
 
     #: Whether arguments that belong to inputs are repeated, one for each row.
     repeats_inputs = True
 
-    def __init__(self, net: Net, kwargs: dict[str, Any], owner: Integers, inputs: int) -> None:
-        """`kwargs` come from the prompt, one row for each of the `inputs`; `owner` (rows,) are ours."""
-        self._net, self._owner, self._name = net, owner, cache_name(kwargs)
-        index = torch.as_tensor(owner, device=net.device)
-        self._cache = None if self._name is None else reordered(net, kwargs[self._name], index)
-        self._kwargs = take_all(without(kwargs, self._name), index, inputs)
+    def __init__(self, prompt: Prompt, owner: Integers) -> None:
+        """Rows without tokens of their own; `owner` (rows,) are the numbers of their inputs."""
+        self._net, self._owner, self._name = prompt.net, owner, cache_name(prompt.kwargs)
+        index = torch.as_tensor(owner, device=prompt.net.device)
+        self.ids = prompt.ids.index_select(0, index)
+        fixed = () if self.repeats_inputs else of_inputs(prompt.net)
+        self._kwargs = take_all(without(prompt.kwargs, self._name), index, len(prompt.ids), fixed)
+        self._cache = self._first_cache(prompt, index)
 
-    def step(self, ids: Tensor) -> Prediction:
-        """Predict what follows `ids` (rows, length), whose last tokens the network has not yet read."""
+    def _first_cache(self, prompt: Prompt, index: Tensor) -> Any:
+        return None if self._name is None else reordered(self._net, prompt.kwargs[self._name], index)
+
+    def step(self, tokens: Tensor) -> Prediction:
+        """Append these tokens (rows,) and predict what follows, as transformers' own loop does."""
+        self.ids = torch.cat([self.ids, tokens[:, None]], dim=1)
         cache = {} if self._name is None else {self._name: self._cache}
-        prediction, output = self._pass(ids, cache)
+        given = self._net.prepare_inputs_for_generation(
+            self.ids, next_sequence_length=1 if cache else None, **self._kwargs, **cache
+        )
+        prediction, output, kwargs = predict(self._net, dict(given), self._kwargs)
+        self._kwargs = without(kwargs, *CACHES)
         name = cache_name(output)  # not always the name under which it is given
         self._cache = self._cache if name is None else output[name]
         return prediction
-
-    def _pass(self, ids: Tensor, cache: dict[str, Any]) -> tuple[Prediction, Any]:
-        """One pass of the network, with arguments as transformers' own loop makes and keeps them."""
-        net, length = self._net, 1 if cache else None
-        given = net.prepare_inputs_for_generation(ids, next_sequence_length=length, **self._kwargs, **cache)
-        prediction, output, kwargs = predict(net, dict(given), self._kwargs)
-        self._kwargs = without(kwargs, *CACHES)
-        return prediction, output
 
     def select(self, rows: Integers) -> None:
         """Reorder, repeat and drop rows."""
@@ -101,6 +103,7 @@ class Rows:
             return
         same_inputs = np.array_equal(owner, before)
         index = torch.as_tensor(rows, device=self._net.device)
+        self.ids = self.ids.index_select(0, index)
         self._select_cache(rows, index, same_inputs)
         fixed = () if self.repeats_inputs and not same_inputs else of_inputs(self._net)
         self._kwargs = take_all(self._kwargs, index, len(before), fixed)
