@@ -8,11 +8,11 @@ import math
 import pytest
 
 import rangevote as rv
-from rangevote.engines.llama_cpp import hypotheses_of
+from rangevote.engines.llama_cpp import SLOTS, hypotheses_of
 from rangevote.engines.openai.client import Client
 from rangevote.engines.openai.sampling import Samples, sample
 from rangevote.formats.choices import CHAT, COMPLETIONS
-from tests.engines.llama import SLOTS, llama
+from tests.engines.llama import llama
 
 __all__ = ["llama"]
 
@@ -73,11 +73,11 @@ def test_its_server_gives_as_many_samples_as_it_has_slots_in_one_call(llama):
 
 def test_its_server_refuses_more_and_is_asked_again_with_a_seed_each(llama):
     body = {"messages": YES, "max_tokens": 4, "logprobs": True, "temperature": 1.5, "top_k": 0, "min_p": 0.0}
-    samples = drawn(llama, 4, CHAT, body)
-    # of four at once, of one, of two, and of the last one
-    assert (samples.calls, len(samples.choices), samples.failed) == (4, 4, [])
+    samples = drawn(llama, 6, CHAT, body)
+    # of six at once, of one, of three, and of the last two
+    assert (samples.calls, len(samples.choices), samples.failed) == (4, 6, [])
     assert len({choice.text for choice in samples.choices}) > 1
-    assert [choice.text for choice in drawn(llama, 4, CHAT, body).choices] == [
+    assert [choice.text for choice in drawn(llama, 6, CHAT, body).choices] == [
         choice.text for choice in samples.choices
     ]
 

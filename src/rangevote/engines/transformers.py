@@ -69,37 +69,29 @@ class _Output:
 
     def hypothesis(self, row: int) -> Hypothesis | None:
         """One row: its tokens after the prompt, up to the end; None for a beam that was never filled."""
-        written = self._written(row)
-        if self._beams is not None and not written:
-            return None
+        written: list[int] = self._output.sequences[row].tolist()[self._prompt :]
+        if self._beams is None:  # what follows the first end is padding, which may consist of ends
+            length = next((i for i, token in enumerate(written, 1) if token in self._ends), len(written))
+        else:
+            length = sum(beam >= 0 for beam in self._beams[row])
+            if not length:
+                return None
+        written = written[:length]
         finished = bool(written) and written[-1] in self._ends
         tokens = written[:-1] if finished else written
         return Hypothesis(
             None if self._decode is None else self._decode(tokens),
             tokens=tuple(tokens),
-            logprob=self._logprob(row, written),
+            logprob=None if self._steps is None else self._logprob(row, written, self._steps),
             finished=finished,
             sampled=self._sampled,
         )
 
-    def _written(self, row: int) -> list[int]:
-        """Tokens and end, without padding, which may consist of end tokens."""
-        tokens: list[int] = self._output.sequences[row].tolist()[self._prompt :]
-        if self._beams is not None:
-            return tokens[: sum(beam >= 0 for beam in self._beams[row])]
-        for i, token in enumerate(tokens):
-            if token in self._ends:
-                return tokens[: i + 1]
-        return tokens
-
-    def _logprob(self, row: int, written: list[int]) -> float | None:
+    def _logprob(self, row: int, written: list[int], steps: list[tuple[Any, Any]]) -> float:
         """The sum of the scores of the tokens, each in the row of its beam at that step."""
-        if self._steps is None:
-            return None
         total = 0.0
         for i, token in enumerate(written):
-            at = row if self._beams is None else self._beams[row][i]
-            values, mass = self._steps[i]
+            at, (values, mass) = row if self._beams is None else self._beams[row][i], steps[i]
             total += float(values[at, token]) - (0.0 if mass is None else float(mass[at]))
         if not total <= LOGPROB_SLACK:  # true for NaN too
             raise DataError(

@@ -231,33 +231,31 @@ class ResponsesReply(Reply):
 
 def _empty(item: Mapping[str, Any]) -> dict[str, Any]:
     """An item without its content."""
-    if item["type"] == "message":
-        return {**item, "status": "in_progress", "content": []}
-    if item["type"] == "function_call":
-        return {**item, "status": "in_progress", "arguments": ""}
-    return {**item, "summary": []}
+    begun: dict[str, Any] = {
+        "message": {"status": "in_progress", "content": []},
+        "function_call": {"status": "in_progress", "arguments": ""},
+        "reasoning": {"summary": []},
+    }
+    return {**item, **begun[item["type"]]}
 
 
 def _parts(item: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The events between the first and the last event of an item."""
     if item["type"] == "function_call":
-        yield "response.function_call_arguments.delta", {"delta": item["arguments"]}
-        yield (
-            "response.function_call_arguments.done",
-            {"arguments": item["arguments"], "name": item["name"]},
-        )
-    elif item["type"] == "message":
-        [part] = item["content"]
-        name = "text" if part["type"] == "output_text" else "refusal"
-        kind = f"response.{part['type']}"
-        logprobs: dict[str, Any] = {"logprobs": []} if name == "text" else {}
-        yield "response.content_part.added", {"content_index": 0, "part": {**part, name: ""}}
-        yield f"{kind}.delta", {"content_index": 0, "delta": part[name], **logprobs}
-        yield f"{kind}.done", {"content_index": 0, name: part[name], **logprobs}
-        yield "response.content_part.done", {"content_index": 0, "part": part}
+        arguments, kind = item["arguments"], "response.function_call_arguments"
+        yield f"{kind}.delta", {"delta": arguments}
+        yield f"{kind}.done", {"arguments": arguments, "name": item["name"]}
+        return
+    logprobs: dict[str, Any] = {}
+    if item["type"] == "reasoning":
+        [part], name, number = item["summary"], "text", {"summary_index": 0}
+        around, kind = "response.reasoning_summary_part", "response.reasoning_summary_text"
     else:
-        [part] = item["summary"]
-        yield "response.reasoning_summary_part.added", {"summary_index": 0, "part": {**part, "text": ""}}
-        yield "response.reasoning_summary_text.delta", {"summary_index": 0, "delta": part["text"]}
-        yield "response.reasoning_summary_text.done", {"summary_index": 0, "text": part["text"]}
-        yield "response.reasoning_summary_part.done", {"summary_index": 0, "part": part}
+        [part], number = item["content"], {"content_index": 0}
+        around, kind = "response.content_part", f"response.{part['type']}"
+        name = "refusal" if part["type"] == "refusal" else "text"
+        logprobs = {"logprobs": []} if name == "text" else {}
+    yield f"{around}.added", {**number, "part": {**part, name: ""}}
+    yield f"{kind}.delta", {**number, "delta": part[name], **logprobs}
+    yield f"{kind}.done", {**number, name: part[name], **logprobs}
+    yield f"{around}.done", {**number, "part": part}
