@@ -299,93 +299,80 @@ def test_a_missing_input_file_is_named_before_a_model_is_loaded(run, speaker, tm
 
 INPUTS = [f"question {i}" for i in range(12)]
 OPTIONS = ["--candidates=beam:4", "--voters=sample:9", "--seed=2", "--max-rows=18"]  # two at a time
+GENERATE = ("generate", "-m", "speaker", "-i", "in.txt", *OPTIONS)
+FILES = ("-o", "out.jsonl", "--ballots", "nbest.jsonl")
+OUT, BALLOTS = Path("out.jsonl.partial"), Path("nbest.jsonl.partial")
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return lines(tmp_path / "in.txt", *INPUTS)
+def here(tmp_path, monkeypatch) -> Path:
+    """The working directory, with inputs in it."""
+    monkeypatch.chdir(tmp_path)
+    lines(tmp_path / "in.txt", *INPUTS)
+    return tmp_path
 
 
-class Paths:
-    """The files of a run."""
-
-    def __init__(self, folder: Path) -> None:
-        self.out, self.ballots = folder / "out.jsonl", folder / "nbest.jsonl"
-        self.out_partial, self.ballots_partial = (
-            path.with_name(f"{path.name}.partial") for path in (self.out, self.ballots)
-        )
-
-    @property
-    def options(self) -> list[object]:
-        return ["-o", self.out, "--ballots", self.ballots]
+def written() -> tuple[bytes, bytes]:
+    return Path("out.jsonl").read_bytes(), Path("nbest.jsonl").read_bytes()
 
 
-def whole(run, data: Path, folder: Path) -> tuple[bytes, bytes]:
+@pytest.fixture
+def whole(run, here, speaker) -> tuple[bytes, bytes]:
     """What an uninterrupted run writes."""
-    paths = Paths(folder / "whole")
-    paths.out.parent.mkdir()
-    assert run("generate", "-m", "speaker", "-i", data, *OPTIONS, *paths.options).code == 0
-    return paths.out.read_bytes(), paths.ballots.read_bytes()
+    assert run(*GENERATE, *FILES).code == 0
+    both = written()
+    for name in ("out.jsonl", "nbest.jsonl"):
+        Path(name).unlink()
+    speaker.read.clear()
+    return both
 
 
 @pytest.fixture
-def interrupted(run, data, speaker, tmp_path) -> Paths:
+def interrupted(run, whole, speaker) -> None:
     """Ctrl-C while the seventh and eighth inputs are searched."""
-    paths = Paths(tmp_path)
     speaker.stop_at = INPUTS[7]
-    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *paths.options)
+    done = run(*GENERATE, *FILES)
     speaker.stop_at = None
+    speaker.read.clear()
     assert done.code == 130
     assert "interrupted. Results so far are kept in" in done.err
     assert "continue with --resume" in done.err
-    return paths
+    assert [len(path.read_bytes().splitlines()) for path in (OUT, BALLOTS)] == [6, 6]
 
 
-def test_ctrl_c_keeps_what_is_done_and_resume_does_the_rest(run, data, speaker, interrupted, tmp_path):
-    assert not interrupted.out.exists()
-    assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
-    assert len(interrupted.ballots_partial.read_bytes().splitlines()) == 6
-    speaker.read.clear()
+def test_ctrl_c_keeps_what_is_done_and_resume_does_the_rest(run, whole, speaker, interrupted):
+    assert not Path("out.jsonl").exists()
     other = ["--max-rows", "1000", "--on-error", "skip", "--resume"]  # change nothing that is written
-    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, *other)
-    assert (done.code, done.err) == (0, "")
+    done = run(*GENERATE, *FILES, *other)
+    assert (done.code, done.err, written()) == (0, "", whole)
     assert speaker.read == INPUTS[6:]
-    assert (interrupted.out.read_bytes(), interrupted.ballots.read_bytes()) == whole(run, data, tmp_path)
-    assert sorted(p.name for p in tmp_path.glob("*.partial*")) == []
+    assert list(Path().glob("*.partial*")) == []
 
 
-@pytest.mark.parametrize("ahead", ["ballots", "results"])
-def test_of_two_files_the_shorter_counts(run, data, speaker, interrupted, tmp_path, ahead):
-    longer = interrupted.out_partial if ahead == "ballots" else interrupted.ballots_partial
-    lines = longer.read_bytes().splitlines(keepends=True)
-    longer.write_bytes(b"".join(lines[:4]) + lines[4][:10])  # a line is torn, another missing
-    speaker.read.clear()
-    assert run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, "--resume").code == 0
-    assert speaker.read == INPUTS[4:]
-    assert (interrupted.out.read_bytes(), interrupted.ballots.read_bytes()) == whole(run, data, tmp_path)
+@pytest.mark.parametrize("longer", [OUT, BALLOTS], ids=str)
+def test_of_two_files_the_shorter_counts(run, whole, speaker, interrupted, longer):
+    rows = longer.read_bytes().splitlines(keepends=True)
+    longer.write_bytes(b"".join(rows[:4]) + rows[4][:10])  # a line is torn, another missing
+    assert run(*GENERATE, *FILES, "--resume").code == 0
+    assert (speaker.read, written()) == (INPUTS[4:], whole)
 
 
-def test_results_on_standard_output_resume_by_the_ballots(run, data, speaker, tmp_path):
-    paths = Paths(tmp_path)
+def test_results_on_standard_output_resume_by_the_ballots(run, whole, speaker):
     speaker.stop_at = INPUTS[7]
-    first = run("generate", "-m", "speaker", "-i", data, *OPTIONS, "--ballots", paths.ballots)
+    first = run(*GENERATE, *FILES[2:])
     speaker.stop_at = None
-    assert first.code == 130
-    rest = run("generate", "-m", "speaker", "-i", data, *OPTIONS, "--ballots", paths.ballots, "--resume")
-    assert rest.code == 0
-    assert (first.out + rest.out, paths.ballots.read_bytes()) == whole(run, data, tmp_path)
+    rest = run(*GENERATE, *FILES[2:], "--resume")
+    assert (first.code, rest.code) == (130, 0)
+    assert (first.out + rest.out, Path("nbest.jsonl").read_bytes()) == whole
 
 
-def test_ballots_cannot_be_asked_for_half_way(run, data, interrupted, tmp_path):
-    only = ["-o", interrupted.out, "--resume"]
-    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *only)
-    assert done.code == 5
-    assert "ballots was 'True', now 'False'" in done.err
-    interrupted.ballots_partial.unlink()
-    done = run("generate", "-m", "speaker", "-i", data, *OPTIONS, *interrupted.options, "--resume")
-    assert done.code == 5
-    assert "nbest.jsonl.partial, which belongs to it, is missing" in done.err
-    assert len(interrupted.out_partial.read_bytes().splitlines()) == 6
+def test_ballots_cannot_be_asked_for_half_way(run, interrupted):
+    done = run(*GENERATE, *FILES[:2], "--resume")
+    assert (done.code, "ballots was 'True', now 'False'" in done.err) == (5, True)
+    BALLOTS.unlink()
+    done = run(*GENERATE, *FILES, "--resume")
+    assert (done.code, "nbest.jsonl.partial, which belongs to it, is missing" in done.err) == (5, True)
+    assert len(OUT.read_bytes().splitlines()) == 6
 
 
 # models from files
@@ -409,23 +396,21 @@ def test_an_arpa_file_needs_no_torch(arpa, tmp_path):
     assert done.stdout.splitlines() == [*map(str, results), "False"]
 
 
-def test_a_run_that_is_killed_loses_one_batch_of_both_files(run, arpa, tmp_path):
-    paths, prompts = Paths(tmp_path), [b"the\n", b"a\n", b"train\n", b"leaves\n", b"at\n"]
-    options = ["-m", arpa, "--candidates=beam:4", "--voters=sample:20", "--max-rows=1", "-i", "-"]
-    with spawn("generate", *options, *paths.options) as process:
-        process.stdin.writelines(prompts[:3])
+def test_a_run_that_is_killed_loses_one_batch_of_both_files(run, arpa, here):
+    inputs = [b"the\n", b"a\n", b"train\n", b"leaves\n", b"at\n"]
+    options = ["-m", arpa, "--candidates=beam:4", "--voters=sample:20", "--max-rows=1", "-i", "-", *FILES]
+    with spawn("generate", *options) as process:
+        process.stdin.writelines(inputs[:3])
         process.stdin.flush()
-        until(lambda: paths.out_partial.exists() and len(paths.out_partial.read_bytes().splitlines()) >= 2)
+        until(lambda: OUT.exists() and len(OUT.read_bytes().splitlines()) >= 2)
         process.kill()
-    kept = len(paths.out_partial.read_bytes().splitlines())
-    assert 2 <= kept <= 3
-    assert not paths.out.exists()
-    done = run("generate", *options, *paths.options, "--resume", stdin=b"".join(prompts))
+    assert 2 <= len(OUT.read_bytes().splitlines()) <= 3
+    done = run("generate", *options, "--resume", stdin=b"".join(inputs))
     assert (done.code, done.err) == (0, "")
-    both = paths.out.read_bytes(), paths.ballots.read_bytes()
-    assert run("generate", *options, *paths.options, "--force", stdin=b"".join(prompts)).code == 0
-    assert both == (paths.out.read_bytes(), paths.ballots.read_bytes())
-    assert len(both[0].splitlines()) == len(both[1].splitlines()) == len(prompts)
+    both = written()
+    assert run("generate", *options, "--force", stdin=b"".join(inputs)).code == 0
+    assert both == written()
+    assert [len(content.splitlines()) for content in both] == [len(inputs)] * 2
 
 
 @pytest.mark.parametrize(
