@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -93,12 +93,12 @@ def compare(
     notes = Notes(quiet=quiet)
     files = parse_systems(systems, fewest=1 if beam else 2)
     choose("p-value", p_value, P_VALUES)
-    inputs = [*(file.path for file in files), *evaluation.files, *beam]
+    inputs = [*files.values(), *evaluation.files, *beam]
     check_inputs(inputs)
     points = curve_points(files, baseline) if plot else {}
     if plot:
         check_plot(plot, writing.force)
-    outputs = {file.label: read_outputs(file.path, plain=evaluation.plain) for file in files}
+    outputs = {name: read_outputs(path, plain=evaluation.plain) for name, path in files.items()}
     ballots = read_beams(beam) if beam else None
     references, sources = read_references_and_sources(evaluation)
     if references is None and ballots is not None and all(ballot.references for ballot in ballots.values):
@@ -136,15 +136,6 @@ def compare(
         from rangevote.evaluation.plot import AXES, panels_of, plot_curves
 
         plot_curves(panels_of(comparison, points), plot, x_label=AXES[axis])
-
-
-class SystemFile(NamedTuple):
-    """One system: its name in tables, its method and K if they are given, its file."""
-
-    label: str
-    method: str
-    k: float | None
-    path: str
 
 
 def read_beams(paths: Sequence[str]) -> FileValues[Ballot]:
@@ -205,44 +196,36 @@ def best_member(
     return BestMember(best.removesuffix(" alone"), scores[best], gain, Interval(*ends), p)
 
 
-def parse_systems(arguments: Sequence[str], fewest: int = 2) -> list[SystemFile]:
-    """Systems given as `[NAME[@K]=]FILE`; at least so many, with different names."""
-    systems = [_parse_system(argument) for argument in arguments]
-    if len(systems) < fewest:
-        raise UsageError(f"there is nothing to compare: give at least two files, got {len(systems)}.")
-    labels = [system.label for system in systems]
-    for system in systems:
-        if labels.count(system.label) > 1:
-            raise UsageError(
-                f"two systems are called {system.label!r}; name them, for example NAME={system.path}."
-            )
+def parse_systems(arguments: Sequence[str], fewest: int = 2) -> dict[str, str]:
+    """Name -> file of systems given as `[NAME[@K]=]FILE`: at least so many, with different names."""
+    if len(arguments) < fewest:
+        raise UsageError(f"there is nothing to compare: give at least two files, got {len(arguments)}.")
+    systems: dict[str, str] = {}
+    for argument in arguments:
+        name, equals, path = argument.partition("=")
+        if not equals or Path(argument).exists():  # a file's own name may contain '='
+            name, path = stem(argument), argument
+        if name in systems:
+            raise UsageError(f"two systems are called {name!r}; name them, for example NAME={path}.")
+        systems[name] = path
     return systems
 
 
-def _parse_system(argument: str) -> SystemFile:
-    label, sign, path = argument.partition("=")
-    if not sign or Path(argument).exists():  # a file's own name may contain '='
-        return SystemFile(stem(argument), stem(argument), None, argument)
-    method, _, number = label.rpartition("@")
-    # a whole number only: in overlap_1-4@0.25 the rest is part of the measure's name
-    if not (method and number.isascii() and number.isdecimal() and int(number)):
-        return SystemFile(label, label, None, path)
-    return SystemFile(label, method, float(number), path)
-
-
-def curve_points(systems: Sequence[SystemFile], baselines: Sequence[str]) -> dict[str, CurvePoint]:
+def curve_points(systems: Mapping[str, str], baselines: Sequence[str]) -> dict[str, CurvePoint]:
     """Each system's method and x, as its name says."""
     from rangevote.evaluation.plot import CurvePoint
 
     points = {}
-    for system in systems:
-        if system.k is None:
+    for name, path in systems.items():
+        method, _, k = name.rpartition("@")
+        # a whole number only: in overlap_1-4@0.25 the rest is part of the measure's name
+        if not (method and k.isascii() and k.isdecimal() and int(k)):
             raise UsageError(
-                f"cannot draw {system.label!r}: its name does not say where it stands on the axis of x. With "
-                f"--plot, name every file NAME@K=FILE, where K is a whole number above 0, for example "
-                f"'{system.method}@10={system.path}'."
+                f"cannot draw {name!r}: its name does not say where it stands on the axis of x. With --plot, "
+                f"name every file NAME@K=FILE, where K is a whole number above 0, for example "
+                f"'{name}@10={path}'."
             )
-        points[system.label] = CurvePoint(system.method, system.k, system.method in baselines)
+        points[name] = CurvePoint(method, float(k), method in baselines)
     methods = dict.fromkeys(point.method for point in points.values())
     for name in baselines:
         choose("method of --baseline", name, methods)

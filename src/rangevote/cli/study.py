@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,8 +160,7 @@ def _pairs(
         return read_pairs(systems[0], root=root)
     if len(systems) > 2:
         raise UsageError(f"a study compares two systems, got {len(systems)}.")
-    named = {system.label: system.path for system in parse_systems(systems)}
-    return pairs_of_outputs(named, source=source, images=images, root=root, plain=plain)
+    return pairs_of_outputs(parse_systems(systems), source=source, images=images, root=root, plain=plain)
 
 
 def _summary(plan: StudyPlan, wanted: int) -> list[str]:
@@ -220,8 +220,7 @@ def serve(
         )
     names = host_names(host, allow_host, "browsers")
     notes = Notes(quiet=quiet)
-    store = Store(Path(file))
-    try:
+    with closing(Store(Path(file))) as store:
         _back_up(store, notes)
         listening = bound(host, port)
         name = allow_host[0] if allow_host and not is_local(host) else host
@@ -233,8 +232,6 @@ def serve(
             app = ProxyHeadersMiddleware(app, trusted_hosts=proxy)  # type: ignore[arg-type,assignment]
         run(app, listening, ready=lambda: _print_links(store, address, notes))
         _back_up(store, notes)
-    finally:
-        store.close()
 
 
 def _back_up(store: Store, notes: Notes) -> None:
