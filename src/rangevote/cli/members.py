@@ -138,13 +138,14 @@ def join(
     _check_shared_ids(stand, vote)
     for place, first in enumerate(stand):
         for number, entry in first:
-            others = {file: file.take(_id(entry), number) for file in (*stand[place + 1 :], *vote)}
-            yield _joined({first: entry, **others}, stand, vote)
+            found = dict.fromkeys(standing) | {first.name: entry}
+            found |= {file.name: file.take(_id(entry), number) for file in stand[place + 1 :]}
+            yield _joined(found, {file.name: file.take(_id(entry), number) for file in vote})
     for file in vote:
         unused = 0
         for _, entry in file:
             if entry.ballot is None or entry.ballot.id is None:
-                yield _joined({file: entry}, stand, [])
+                yield _joined(dict.fromkeys(standing), {file.name: entry})
             else:
                 unused += 1
         if unused:
@@ -234,50 +235,44 @@ def _share_a_ballot(one: MemberFile, other: MemberFile) -> bool:
     return any(e.ballot is None or other.find(_id(e), number) is not None for number, e in one.look())
 
 
-def _joined(
-    records: Mapping[MemberFile, Entry | None], stand: Sequence[MemberFile], vote: Sequence[MemberFile]
-) -> Entry:
-    """The ballot of these records of the files."""
-    parts = {file: entry for file, entry in records.items() if entry is not None}
-    id = next((id for entry in parts.values() if (id := _id(entry)) is not None), None)
-    for entry in parts.values():
+def _joined(standing: Mapping[str, Entry | None], voting: Mapping[str, Entry | None]) -> Entry:
+    """The ballot of these records of the members."""
+    entries = [entry for entry in (*standing.values(), *voting.values()) if entry is not None]
+    id = next((id for entry in entries if (id := _id(entry)) is not None), None)
+    for entry in entries:
         if entry.ballot is None:
             return Entry(entry.where, error=entry.error, id=id)
-    where = next(iter(parts.values())).where
-    return entry_at(where, _ballot, {f: e.get() for f, e in parts.items()}, id, stand, vote, id=id)
+    return entry_at(entries[0].where, _ballot, standing, voting, id, id=id)
 
 
 def _ballot(
-    ballots: Mapping[MemberFile, Ballot],
-    id: str | int | None,
-    stand: Sequence[MemberFile],
-    vote: Sequence[MemberFile],
+    standing: Mapping[str, Entry | None], voting: Mapping[str, Entry | None], id: str | int | None
 ) -> Ballot:
-    missing = [repr(file.name) for file in (*stand, *vote) if file not in ballots]
+    missing = [repr(name) for name, entry in (*standing.items(), *voting.items()) if entry is None]
     if missing and id is None:
         raise DataError(
             f"has no counterpart in {', '.join(missing)}, which has fewer ballots; ballots without ids are "
             f"joined line by line."
         )
-    if vote and ballots.keys().isdisjoint(vote):
-        names = ", ".join(repr(file.name) for file in vote)
+    own = {name: entry.get() for name, entry in standing.items() if entry is not None}
+    listed = {name: entry.get().candidates for name, entry in voting.items() if entry is not None}
+    if voting and not listed:
+        names = ", ".join(map(repr, voting))
         raise DataError(f"has no voters: none of {names} has a ballot with its id")
-    standing = {file.name: ballots[file] for file in stand if file in ballots}
-    first = next(iter(standing.values()))
+    first = next(iter(own.values()))
     candidates, voters = first.candidates, first.voters
-    if len(stand) > 1:
-        candidates = _of_members({name: ballot.candidates for name, ballot in standing.items()})
-        if any(ballot.voters is not None for ballot in standing.values()):
-            own = {n: b.candidates if b.voters is None else b.voters for n, b in standing.items()}
-            voters = _of_members(own, "voters")
-    if vote:
-        listed = {file.name: ballots[file].candidates for file in vote if file in ballots}
-        voters = _of_members(listed) if len(vote) > 1 else next(iter(listed.values()))
+    if len(standing) > 1:
+        candidates = _of_members({name: ballot.candidates for name, ballot in own.items()})
+        if any(ballot.voters is not None for ballot in own.values()):
+            both = {n: b.candidates if b.voters is None else b.voters for n, b in own.items()}
+            voters = _of_members(both, "voters")
+    if listed:
+        voters = _of_members(listed) if len(voting) > 1 else next(iter(listed.values()))
     carry: dict[str, object] = {}
-    for ballot in standing.values():
+    for ballot in own.values():
         carry |= {name: value for name, value in ballot.carry.items() if carry.get(name) is None}
-    source = next((ballot.source for ballot in standing.values() if ballot.source is not None), None)
-    references = next((ballot.references for ballot in standing.values() if ballot.references), ())
+    source = next((ballot.source for ballot in own.values() if ballot.source is not None), None)
+    references = next((ballot.references for ballot in own.values() if ballot.references), ())
     return Ballot(candidates, voters, id, source, references, carry)
 
 
