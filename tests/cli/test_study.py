@@ -9,9 +9,8 @@ import socket
 import stat
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 
+import httpx
 import pytest
 
 from rangevote.study.store import take_snapshot
@@ -171,14 +170,10 @@ def links_of(process):
 def ask(link, path, body=None, **headers):
     """The status and the JSON of a request with the link's token."""
     base, _, token = link.partition("#")
-    headers |= {"authorization": f"Bearer {token}", "content-type": "application/json"}
-    request = urllib.request.Request(f"{base}{path}", body, headers)
-    try:
-        with urllib.request.urlopen(request) as answer:
-            return answer.status, json.load(answer)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code, None
+    headers["authorization"] = f"Bearer {token}"
+    method = "GET" if body is None else "POST"
+    answer = httpx.request(method, f"{base}{path}", json=body, headers=headers, trust_env=False)
+    return answer.status_code, answer.json() if answer.is_success else None
 
 
 def test_serve_prints_a_link_for_each_annotator_and_logs_nothing(tmp_path):
@@ -201,7 +196,7 @@ def answer_all(link):
     for number, item in enumerate(ask(link, "api/session")[1]["items"]):
         body = {"item": item["id"], "value": number % 5 - 2, "key": f"{number:032}", "duration": 5}
         body |= {"image_missing": False, "time": "2026-01-31T12:00:00Z"}
-        assert ask(link, "api/judgement", json.dumps(body).encode())[0] == 200
+        assert ask(link, "api/judgement", body)[0] == 200
 
 
 @pytest.mark.parametrize("stop", ["SIGTERM", "SIGHUP", "SIGKILL"])

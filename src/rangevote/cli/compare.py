@@ -96,8 +96,7 @@ def compare(
     inputs = [*files.values(), *evaluation.files, *beam]
     check_inputs(inputs)
     points = curve_points(files, baseline) if plot else {}
-    if plot:
-        check_plot(plot, writing.force)
+    check_plot(plot, writing.force, inputs)
     outputs = {name: read_outputs(path, plain=evaluation.plain) for name, path in files.items()}
     ballots = read_beams(beam) if beam else None
     references, sources = read_references_and_sources(evaluation)
@@ -117,8 +116,9 @@ def compare(
             systems, references, sources, evaluation, units, default=columns, p_value=p_value, quiet=quiet
         )
 
-    comparison = measured({**outputs, **members}, evaluation)
-    best = best_member(comparison, larger, {**outputs, **members}, list(members), evaluation, measured)
+    everybody = {**outputs, **members}
+    comparison = measured(everybody, evaluation)
+    best = best_member(comparison, larger, everybody, list(members), evaluation, measured)
     if best is not None and best.above:
         notes.warn(str(best))
     selections = {}
@@ -161,13 +161,11 @@ def member_outputs(ballots: FileValues[Ballot], elected: Sequence[str]) -> dict[
     if len(names) < 2:
         return {}
     rows = list(zip(own, ballots.map(texts_of).values, elected, strict=True))
-    outputs = {
-        name: [listed[one[name]] if name in one else text for one, listed, text in rows] for name in names
-    }
-    return {
-        f"{name} alone": FileValues(name, texts, ballots.where, ballots.ids)
-        for name, texts in outputs.items()
-    }
+
+    def texts(name: str) -> list[str]:
+        return [listed[one[name]] if name in one else text for one, listed, text in rows]
+
+    return {f"{name} alone": FileValues(name, texts(name), ballots.where, ballots.ids) for name in names}
 
 
 def best_member(

@@ -113,8 +113,10 @@ class TableOutput:
         """Write the data as JSON, or the tables in another format; never over one of the inputs."""
         from rangevote.evaluation.tables import render
 
-        as_json = self.format == "json"
-        text = to_json(data) if as_json else "\n".join(render(one, self.format) for one in tables)
+        if self.format == "json":
+            text = json.dumps(data, ensure_ascii=False, indent=1) + "\n"
+        else:
+            text = "\n".join(render(one, self.format) for one in tables)
         write_output(text, self.output, inputs, force=self.force)
 
 
@@ -232,11 +234,9 @@ def _of_samples(
 
     if key is not None and similarity is not None:
         raise UsageError(f"--key {key} is short for -s exact:{key}; give one of --key and -s.")
-    if plot is not None:
-        if gold is None:
-            raise UsageError("--plot draws accuracies; name the field of the right answer with --gold.")
-        check_plot(plot, force)
-        refuse_input(plot, [path])
+    if plot is not None and gold is None:
+        raise UsageError("--plot draws accuracies; name the field of the right answer with --gold.")
+    check_plot(plot, force, [path])
     grades = get_similarity(own_similarity(similarity or f"exact:{key or 'plain'}"))
     sure = CONFIDENCE if confidence is None else confidence
     if not 0 < sure < 1:
@@ -251,18 +251,17 @@ def _of_samples(
     return found
 
 
-def check_plot(plot: str, force: bool) -> None:
-    """Refuse a picture that cannot be drawn, or would replace one, before anything is read."""
+def check_plot(plot: str | None, force: bool, inputs: Sequence[str]) -> None:
+    """Refuse a picture that cannot be drawn, or would replace a file, before anything is read."""
+    if plot is None:
+        return
     from rangevote.evaluation.plot import check_picture
 
     path = Path(plot)
     check_picture(path)
+    refuse_input(plot, inputs)
     if path.exists() and not force and not is_stream(path):
         raise SetupError(f"{plot} already exists; use --force to overwrite it.")
-
-
-def to_json(data: object) -> str:
-    return json.dumps(data, ensure_ascii=False, indent=1) + "\n"
 
 
 def read_references_and_sources(

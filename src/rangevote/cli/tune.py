@@ -152,9 +152,7 @@ def tune(
     inputs = [*panel.paths, *references]
     check_inputs(inputs)
     refuse_input(output, inputs)
-    refuse_input(plot, inputs)
-    if plot is not None:
-        check_plot(plot, force)
+    check_plot(plot, force, inputs)
     Notes(quiet=quiet)
     with ExitStack() as files:
         file = files.enter_context(open_output(output, "-", {}, force=force)) if output else None
