@@ -57,7 +57,7 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
         "TABLES.md count by sets, and the outputs behind them are not stored."
     )
     columns = [Column("ballots", decimals=0)]
-    columns += [Column(label, name, decimals=1) for name in METHODS for label in SHOWN.values()]
+    columns += [Column(f"{name} {label}", decimals=1) for name in METHODS for label in SHOWN.values()]
     rows = []
     for label, found in data.items():
         values = [found["methods"][name][metric] for name in METHODS for metric in SHOWN]

@@ -103,7 +103,7 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
             )
             for name, one in by_method.items()
         ]
-        columns = [Column(label, "", 2, "highest") for label in JUDGES.values()]
+        columns = [Column(label, best="highest") for label in JUDGES.values()]
         columns += [Column(f"{JUDGES[judge]}, over the default") for judge in TESTED]
         yield to_markdown(Table(columns, rows, f"k = {k}"))
 

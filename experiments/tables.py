@@ -40,11 +40,11 @@ def value_cell(values: Sequence[float], metric: str) -> Cell:
 
 
 def _column(metric: str, name: str, best: Best, target: float | None) -> Column:
-    return Column(name, "", get_metric(metric).decimals, best, target)
+    return Column(name, get_metric(metric).decimals, best, target)
 
 
 def _paper_column(metric: str, paper: Published, k: int, best: Best) -> Column:
-    return Column(f"k={k}", "paper", get_metric(metric).decimals, best, paper.references)
+    return Column(f"paper k={k}", get_metric(metric).decimals, best, paper.references)
 
 
 def _reference_rows(
@@ -104,7 +104,9 @@ def _point(found: Findings, point: Sequence[Any]) -> str:
 def selections(found: Findings) -> Table:
     """What became of the winners of small beams, here and in the paper (section 4.2.1)."""
     first = found.of(found.main, found.seeds(found.main)[0])["selection"]
-    columns = [Column(name, group, 1) for name in ("absent (%)", "again (%)") for group in ("here", "paper")]
+    columns = [
+        Column(f"{group} {name}", 1) for name in ("absent (%)", "again (%)") for group in ("here", "paper")
+    ]
     rows = []
     for one in first:
         method, k = one["method"], one["k"]

@@ -71,9 +71,9 @@ def draws(sentences: int, resamples: int, seed: int) -> Iterator[Array]:
         yield counts.reshape(size, sentences).astype(np.float64)
 
 
-def interval(scores: Array, confidence: float = CONFIDENCE) -> Interval:
-    """The middle `confidence` of resampled scores."""
-    low, high = np.quantile(scores, [(1 - confidence) / 2, (1 + confidence) / 2])
+def interval(scores: Array) -> Interval:
+    """The middle 95 % of resampled scores."""
+    low, high = np.quantile(scores, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return Interval(float(low), float(high))
 
 

@@ -27,20 +27,15 @@ class Cell:
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, with its `group` before it, and how its numbers are written.
+    """A heading, and how its numbers are written.
 
     `best` tells which number is set in bold; "closest" is the one nearest to `target`.
     """
 
     name: str
-    group: str = ""
     decimals: int = 2
     best: Best = ""
     target: float | None = None
-
-    @property
-    def heading(self) -> str:
-        return f"{self.group} {self.name}".strip()
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class Table:
 
     @property
     def headings(self) -> list[str]:
-        return [self.corner, *(column.heading for column in self.columns)]
+        return [self.corner, *(column.name for column in self.columns)]
 
     def ends_group(self, row: int) -> bool:
         """Whether a line is drawn below the row."""
@@ -254,7 +249,7 @@ def evaluation_table(comparison: Comparison) -> Table:
 def score_table(comparison: Comparison) -> Table:
     """A row for each system, a column for each metric; stars mark what differs from the first system."""
     columns = [
-        Column(metric.label, "", metric.decimals, metric.best, comparison.references.get(name))
+        Column(metric.label, metric.decimals, metric.best, comparison.references.get(name))
         for name, metric in comparison.metrics.items()
     ]
     rows = []
