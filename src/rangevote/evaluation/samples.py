@@ -35,7 +35,7 @@ from rangevote.evaluation.evaluate import Score
 from rangevote.evaluation.metrics import right_answers
 from rangevote.evaluation.risk_coverage import RiskCurve, risk_curve, risk_panel, risk_table
 from rangevote.evaluation.significance import RESAMPLES, SEED, interval, resampled_sums
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between
+from rangevote.evaluation.tables import Cell, Column, Table, TableRow, range_text, with_interval
 from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
@@ -267,27 +267,16 @@ class SampleReport:
 
     def tables(self) -> list[Table]:
         """maj@n and pass@n, risk against coverage, calibration; or what is known without gold."""
-        fewest, most = self.samples
-        number = f"{most}" if fewest == most else f"{fewest} to {most}"
+        number = range_text(*self.samples)
         plural = "" if self.questions == 1 else "s"
         title = f"{self.questions:,} question{plural}, {number} samples each, {self.similarity}"
         span = "95 % interval"
         notes = self._notes()
         if not self.maj_at:
-            rows = [
-                TableRow(name, [Cell(f"{score.value:.4f}"), Cell(between(score.interval, 4))])
-                for name, score in self._shares().items()
-            ]
+            rows = [TableRow(name, with_interval(score, 4)) for name, score in self._shares().items()]
             return [Table([Column("mean"), Column(span)], rows, "", title, notes)]
         rows = [
-            TableRow(
-                str(n),
-                [
-                    cell
-                    for score in (maj, self.pass_at[n])
-                    for cell in (Cell(score.value), Cell(between(score.interval, 2)))
-                ],
-            )
+            TableRow(str(n), [*with_interval(maj, 2), *with_interval(self.pass_at[n], 2)])
             for n, maj in self.maj_at.items()
         ]
         columns = [Column("maj@n (%)"), Column(span), Column("pass@n (%)"), Column(span)]

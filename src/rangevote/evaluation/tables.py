@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import choose
-from rangevote.evaluation.evaluate import Comparison, Selection
+from rangevote.evaluation.evaluate import Comparison, Score, Selection
 from rangevote.evaluation.metrics import Best
 from rangevote.evaluation.significance import CONFIDENCE, Interval
 
@@ -276,7 +276,7 @@ def difference_table(comparison: Comparison) -> Table:
                 continue
             metric, against = comparison.metrics[name], system.against_first.get(name)
             digits = metric.decimals
-            cells = [Cell(f"{score.value:.{digits}f}"), Cell(between(score.interval, digits)), *[Cell()] * 5]
+            cells = [*with_interval(score, digits), *[Cell()] * 5]
             if against is not None:
                 cells[2:] = [
                     Cell(f"{against.difference:+.{digits}f}"),
@@ -327,12 +327,22 @@ def between(interval: Interval | None, digits: int) -> str:
     return f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]" if interval is not None else ""
 
 
+def with_interval(score: Score, digits: int) -> list[Cell]:
+    """Two cells: a value and its interval."""
+    return [Cell(f"{score.value:.{digits}f}"), Cell(between(score.interval, digits))]
+
+
+def range_text(fewest: int, most: int) -> str:
+    """How many there are: "5", or "3 to 5"."""
+    return f"{fewest}" if fewest == most else f"{fewest} to {most}"
+
+
 def _items(comparison: Comparison) -> str:
     fewest, most = comparison.references_per_item
     if not most:
         return f"{comparison.items:,} items, no references"
-    number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-    return f"{comparison.items:,} items, {number} {'reference' if most == 1 else 'references'} each"
+    plural = "" if most == 1 else "s"
+    return f"{comparison.items:,} items, {range_text(fewest, most)} reference{plural} each"
 
 
 def _test(comparison: Comparison) -> str:
