@@ -11,6 +11,7 @@ BLEU, chrF, edit distance and cosines do not; then `ngrams` is None, and the vot
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -187,46 +188,35 @@ class NgramVotes:
         self._result = result
         self.decomposes = result.similarity.decomposes and len(result.voters) > 0
         parts = result.similarity.parts() if self.decomposes else []
-        self._whole = [(coefficient, part) for coefficient, part in parts if part.answers]
+        self._whole = [(share, part) for share, part in parts if part.answers]
         self._counted = [
-            (coefficient, CountedVotes(cast("Ngrams", part), result))
-            for coefficient, part in parts
-            if not part.answers
+            CountedVotes(cast("Ngrams", part), share, result) for share, part in parts if not part.answers
         ]
 
     def contributions(self, index: int) -> list[Contribution] | None:
         """What each n-gram earned, largest first; None where the measure does not decompose."""
         if not self.decomposes:
             return None
-        scores: dict[tuple[int, str], float] = {}  # by order and n-gram
-        for coefficient, measure in self._whole:
+        scores: defaultdict[tuple[int, str], float] = defaultdict(float)  # by order and n-gram
+        for measure, mass in self._masses(index):
             [key] = measure.keys(self._result.candidates.only(index))
             answer = self._content(index) if measure.label is None or key is None else measure.label(key)
-            scores[0, answer] = scores.get((0, answer), 0.0) + coefficient * self._mass(measure, index)
-        for coefficient, counted in self._counted:
+            scores[0, answer] += mass
+        for counted in self._counted:
             tokens = counted.tokens(index)
             for earned in counted.earned(tokens):  # later occurrences of a gram are one line
-                gram = counted.spell(tokens[earned.begin : earned.begin + earned.size])
-                scores[earned.order, gram] = (
-                    scores.get((earned.order, gram), 0.0) + coefficient * earned.score
-                )
+                gram = counted.reader.spell(tokens[earned.begin : earned.begin + earned.size])
+                scores[earned.order, gram] += earned.score
         contributions = [Contribution(gram, order, score) for (order, gram), score in scores.items()]
         return sorted(contributions, key=lambda part: (-part.score, part.order, part.ngram))
 
     def earned(self, index: int) -> list[Earned] | None:
         """The same by where each n-gram stands; None where parts of a mixture have different tokens, too."""
-        if not self.decomposes or len({str(counted.tokenize) for _, counted in self._counted}) > 1:
+        if not self.decomposes or len({str(counted.tokenize) for counted in self._counted}) > 1:
             return None
         tokens = self._tokens(index)
-        whole = [
-            Earned(0, len(tokens), 0, coefficient * self._mass(measure, index))
-            for coefficient, measure in self._whole
-        ]
-        return whole + [
-            earned._replace(score=coefficient * earned.score)
-            for coefficient, counted in self._counted
-            for earned in counted.earned(tokens)
-        ]
+        whole = [Earned(0, len(tokens), 0, mass) for _, mass in self._masses(index)]
+        return whole + [earned for counted in self._counted for earned in counted.earned(tokens)]
 
     def words(self, index: int) -> list[tuple[str, float]] | None:
         """Each token of a candidate with what it earned: an equal part of each n-gram over it; None as above,
@@ -234,7 +224,7 @@ class NgramVotes:
         grams = self.earned(index)
         if grams is None or not self._counted:
             return None
-        tokens, spell = self._tokens(index), self._counted[0][1].spell
+        tokens, spell = self._tokens(index), self._counted[0].reader.spell
         votes = [0.0] * len(tokens)
         for gram in grams:
             for position in range(gram.begin, gram.begin + gram.size):
@@ -242,37 +232,36 @@ class NgramVotes:
         return [(spell([token]), vote) for token, vote in zip(tokens, votes, strict=True)]
 
     def _tokens(self, index: int) -> Sequence[Hashable]:
-        return self._counted[0][1].tokens(index) if self._counted else tuple(self._content(index).split())
+        return self._counted[0].tokens(index) if self._counted else tuple(self._content(index).split())
 
     def _content(self, index: int) -> str:
         content = self._result.candidates.content(index)
         return content if isinstance(content, str) else " ".join(map(str, content))
 
-    def _mass(self, measure: Measure, index: int) -> float:
-        """The weight of the voters with the same answer, or the same text."""
+    def _masses(self, index: int) -> Iterator[tuple[Measure, float]]:
+        """What the voters with the same answer, or the same text, gave under each measure of whole texts."""
         candidate = self._result.candidates.only(index)
-        return float(measure.tally(candidate, self._result.voters, self._result.weights)[0])
+        for share, measure in self._whole:
+            mass = measure.tally(candidate, self._result.voters, self._result.weights)[0]
+            yield measure, share * float(mass)
 
 
 class CountedVotes:
-    """The votes of all n-grams under one measure of `Ngrams`."""
+    """The votes of all n-grams under one measure of `Ngrams`, which has a share of the whole score."""
 
-    def __init__(self, measure: Ngrams, result: Result) -> None:
-        self._measure, self._candidates, self.tokenize = measure, result.candidates, measure.tokenize
-        self._reader = Reader(measure.tokenize, result.candidates)
-        self._index = plain.Index([], self._reader.unit, measure.orders, measure.bag, measure.short)
-        self._index.add(self._reader.read(result.voters))
+    def __init__(self, measure: Ngrams, share: float, result: Result) -> None:
+        self._measure, self._share, self._candidates = measure, share, result.candidates
+        self.tokenize, self.reader = measure.tokenize, Reader(measure.tokenize, result.candidates)
+        self._index = plain.Index([], self.reader.unit, measure.orders, measure.bag, measure.short)
+        self._index.add(self.reader.read(result.voters))
         weights = result.weights.tolist()
         self._votes = [
             self._index.votes(order, weights, measure.a, False) for order in range(len(measure.orders))
         ]
 
     def tokens(self, index: int) -> tuple[Hashable, ...]:
-        [sequence] = self._reader.read(self._candidates.only(index))
+        [sequence] = self.reader.read(self._candidates.only(index))
         return self._index.tokens(sequence)
-
-    def spell(self, gram: Sequence[Hashable]) -> str:
-        return self._reader.spell(gram)
 
     def earned(self, tokens: Sequence[Hashable]) -> list[Earned]:
         measure, found = self._measure, []
@@ -285,5 +274,5 @@ class CountedVotes:
                 gram = plain.gram_of(item, measure.bag)
                 begin = next(place for place in places if tuple(tokens[place : place + size]) == gram)
                 part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
-                found.append(Earned(begin, size, n, part * scale))
+                found.append(Earned(begin, size, n, self._share * (part * scale)))
         return found
