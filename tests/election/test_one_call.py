@@ -97,8 +97,9 @@ def outcome(elect: Any) -> Any:
 def generally(
     candidates: Any, logprobs: Any = None, voters: Any = None, theirs: Any = None, **options: Any
 ) -> Result:
+    standing = Hypotheses.of(candidates, logprobs)  # first, as its errors are
     electors = None if voters is None else Hypotheses.of(voters, theirs, role="voters")
-    return elect_columns(Hypotheses.of(candidates, logprobs), electors, Settings(**options))
+    return elect_columns(standing, electors, Settings(**options))
 
 
 @compiled

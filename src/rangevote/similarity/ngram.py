@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from functools import partial
 from typing import Any
@@ -120,8 +121,6 @@ class Reader:
 
 
 def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
-    if not len(hypotheses):
-        return []
     tokens = hypotheses.tokens or [None] * len(hypotheses)
     listed: list[Sequence[int]] = []
     for i, ids in enumerate(tokens):
@@ -134,13 +133,20 @@ def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
     return listed
 
 
-def refuse_unreadable(hypotheses: Hypotheses) -> None:
-    """Name what the kernels could not read: half a surrogate pair, or a token id beyond 64 bits."""
-    refuse_surrogates(hypotheses)
-    for i, ids in enumerate(hypotheses.tokens or ()):
-        for token in ids or ():
-            if not -(2**63) <= token < 2**63:
-                raise DataError(f"{token} does not fit in 64 bits.", field=f"{hypotheses.role}[{i}].tokens")
+@contextmanager
+def readable(hypotheses: Hypotheses) -> Iterator[None]:
+    """Name what the kernels cannot read: half a surrogate pair, or a token id beyond 64 bits."""
+    try:
+        yield
+    except (UnicodeEncodeError, OverflowError):
+        refuse_surrogates(hypotheses)
+        for i, ids in enumerate(hypotheses.tokens or ()):
+            for token in ids or ():
+                if not -(2**63) <= token < 2**63:
+                    raise DataError(
+                        f"{token} does not fit in 64 bits.", field=f"{hypotheses.role}[{i}].tokens"
+                    ) from None
+        raise
 
 
 _ORDERS = re.compile(r"(\d{1,3})(?:-(\d{1,3}))?(?:@(\d*\.?\d+))?")
@@ -187,30 +193,19 @@ class IndexPoll:
         self._reader = reader = Reader(measure.tokenize, candidates)
         self._own = False
         self._voters = 0
-        try:
-            self._index = Index(
-                reader.read(candidates), reader.unit, measure.orders, measure.bag, measure.short
-            )
-        except (UnicodeEncodeError, OverflowError):
-            refuse_unreadable(candidates)
-            raise
+        with readable(candidates):
+            texts = reader.read(candidates)
+            self._index = Index(texts, reader.unit, measure.orders, measure.bag, measure.short)
 
     def add(self, voters: Hypotheses) -> None:
         if voters is self._candidates and self._voters == 0:
             self._own = True
         else:
-            if self._own:
-                self._own = False
-                self._read(self._candidates)
-            self._read(voters)
+            for some in (self._candidates, voters) if self._own else (voters,):
+                with readable(some):
+                    self._index.add(self._reader.read(some))
+            self._own = False
         self._voters += len(voters)
-
-    def _read(self, voters: Hypotheses) -> None:
-        try:
-            self._index.add(self._reader.read(voters))
-        except (UnicodeEncodeError, OverflowError):
-            refuse_unreadable(voters)
-            raise
 
     def tally(self, weights: Array) -> Array:
         if not self._measure.linear:
