@@ -36,7 +36,7 @@ from rangevote.similarity.base import PairPoll, TextMeasure, Tokenise, number_te
 BLOCK = 1 << 14
 #: Pairs whose vectors a COMET model is given in one call: 25 MB of what it computes from 1,024 dimensions.
 ESTIMATES = 1 << 10
-#: What brings a module that other packages take for granted.
+#: What to install for a module that other packages expect to be there.
 INSTALLS = {"pkg_resources": '"setuptools<81"'}
 #: How far a COMET score may lie beyond 1 without a warning; models trained on 0 to 1 overshoot a little.
 OVERSHOOT = 0.05
@@ -174,8 +174,8 @@ class NeuralMeasure(TextMeasure):
             grades = self.grades(self.scores(texts, vectors))
             if grades.shape != (len(texts),) or not np.isfinite(grades).all():
                 raise SetupError(
-                    f"{self.name}: the model must give one finite number for each of {len(texts)} pairs, and "
-                    f"gave an array of shape {grades.shape}, finite or not. Choose another model."
+                    f"{self.name}: the model must give one finite number for each of {len(texts)} pairs; it "
+                    f"gave an array of shape {grades.shape}, or infinite numbers. Choose another model."
                 )
             blocks.append(grades)
         return np.clip(np.concatenate(blocks), -1.0, 1.0).reshape(len(voters), len(candidates))
@@ -440,7 +440,7 @@ def import_package(module: str, package: str, measure: str) -> ModuleType:
         if missing == module.partition(".")[0]:
             state, wanted = "not installed", package
         else:
-            state, wanted = f"there, but lacks {missing!r}", INSTALLS.get(missing, missing)
+            state, wanted = f"installed but lacks {missing!r}", INSTALLS.get(missing, missing)
         raise MissingExtra(
             f"the similarity {measure!r} needs the package {package!r}, which is {state}. "
             f"Install it with: {how_to_install(wanted)}"

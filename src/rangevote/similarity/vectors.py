@@ -186,7 +186,7 @@ class Embedding(TextMeasure):
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise SetupError(
                 f"{self.name}: the model must give one vector of finite numbers for each of {len(texts)} "
-                f"texts, and gave an array of shape {vectors.shape}, finite or not. Choose another model."
+                f"texts; it gave an array of shape {vectors.shape}, or infinite ones. Choose another model."
             )
         return unit_vectors(vectors)
 
