@@ -237,28 +237,21 @@ def write_parquet(path: str | os.PathLike[str], ballots: Iterable[Ballot]) -> No
         file.write(write.finish())
 
 
-class Buffer(io.RawIOBase):
+class Buffer(io.BytesIO):
     """A file that keeps written bytes until they are taken."""
 
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._parts.append(bytes(data))
-        self._size += len(self._parts[-1])
-        return len(self._parts[-1])
+    _taken = 0
 
     def tell(self) -> int:
-        return self._size
+        return self._taken + super().tell()
 
     def take(self) -> bytes:
         """The bytes written since the last call."""
-        parts, self._parts = self._parts, []
-        return b"".join(parts)
+        content = self.getvalue()
+        self._taken += len(content)
+        self.seek(0)
+        self.truncate()
+        return content
 
 
 def ballot_schema(id: type) -> pa.Schema:
