@@ -593,30 +593,34 @@ def test_reasoning_is_cut_from_the_answer(text: str, ended: bool, reasoning: str
 PIPELINE = [[{"generated_text": "a"}, {"generated_text": ""}], [{"generated_text": "b"}], []]
 
 
-@pytest.mark.parametrize("indent", [None, 0, 2])
-def test_a_pipeline_gives_one_list_for_each_input(ballots: Ballots, indent: int | None) -> None:
-    found = ballots(json.dumps(PIPELINE, indent=indent).encode() + b"\r\n")
-    assert list(map(texts, found)) == [["a", ""], ["b"], []]
-    assert [ballot.id for ballot in found] == [0, 1, 2]
-    assert found[0].candidates[0] == Hypothesis("a")
-    [flat] = ballots(json.dumps(PIPELINE[0], indent=indent).encode())
-    assert texts(flat) == ["a", ""]
+TURNS = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
 
 
-def test_one_list_per_line_is_read_line_by_line(entries: Entries) -> None:
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        *[(json.dumps(PIPELINE, indent=n).encode() + b"\r\n", [["a", ""], ["b"], []]) for n in (None, 0, 2)],
+        *[(json.dumps(PIPELINE[0], indent=n).encode(), [["a", ""]]) for n in (None, 0, 2)],
+        (lines(*PIPELINE), [["a", ""], ["b"], []]),
+        (b'["a", "b"]\n\n["c"]\n', [["a", "b"], ["c"]]),
+        (b'["a",\n "b"]', [["a", "b"]]),
+        (lines([[{"generated_text": TURNS}]]), [["Hello"]]),
+        (b'[{"translation_text": "a"}, {"summary_text": "b"}]', [["a", "b"]]),
+        (b"[]", []),
+        (b" \n", []),
+    ],
+)
+def test_each_list_of_an_array_or_on_a_line_is_a_ballot(
+    ballots: Ballots, data: bytes, expected: list[list[str]]
+) -> None:
+    found = ballots(data, format="json")
+    assert [(ballot.id, texts(ballot)) for ballot in found] == list(enumerate(expected))
+
+
+def test_a_bad_list_on_a_line_is_named(entries: Entries) -> None:
     found = entries(lines(*PIPELINE, [{"x": 1}]))
-    assert [texts(entry.get()) for entry in found[:3]] == [["a", ""], ["b"], []]
+    assert [entry.ballot is not None for entry in found] == [True, True, True, False]
     assert str(found[3].error).startswith("input:4: outputs[0]: has no text under a usual name")
-    plain = [entry.get() for entry in entries(b'["a", "b"]\n\n["c"]\n')]
-    assert [(ballot.id, texts(ballot)) for ballot in plain] == [(0, ["a", "b"]), (1, ["c"])]
-    [single] = entries(b'["a",\n "b"]')
-    assert texts(single.get()) == ["a", "b"]
-
-
-def test_other_names_of_pipelines_are_read(ballots: Ballots) -> None:
-    turns = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
-    assert texts(ballots(json.dumps([[{"generated_text": turns}]]).encode())[0]) == ["Hello"]
-    assert texts(ballots(b'[{"translation_text": "a"}, {"summary_text": "b"}]')[0]) == ["a", "b"]
 
 
 def test_records_in_an_array_are_read_as_those_of_lines(ballots: Ballots) -> None:
@@ -641,10 +645,6 @@ def test_records_in_an_array_are_read_as_those_of_lines(ballots: Ballots) -> Non
 def test_bad_documents_are_named(fault: Fault, data: bytes, options: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         raise fault(data, format="json", **options)
-
-
-def test_an_empty_document_has_no_ballots(entries: Entries) -> None:
-    assert entries(b" \n", format="json") == entries(b"[]", format="json") == []
 
 
 def test_scores_in_a_list_beside_texts_go_to_the_candidates_and_must_be_as_many(

@@ -40,16 +40,15 @@ class Scale:
             raise UsageError(self.unsettled)
         if self.softmax:
             scored = dict(zip(scored, _log_softmax(list(scored.values())), strict=True))
+        elif self.alpha:
+            scored = {i: score * self._divisor(hypotheses[i], i, role) for i, score in scored.items()}
         result = list(hypotheses)
         for i, score in scored.items():
-            logprob = checked(score * self._divisor(hypotheses[i], i, role), i, role)
-            result[i] = msgspec.structs.replace(hypotheses[i], logprob=logprob)
+            result[i] = msgspec.structs.replace(hypotheses[i], logprob=checked(score, i, role))
         return result
 
     def _divisor(self, hypothesis: Hypothesis, index: int, role: str) -> float:
         """What the score was divided by: a power of the length, which counts the end of the sequence."""
-        if not self.alpha:
-            return 1.0
         if self.words and hypothesis.text is not None:
             length = len(hypothesis.text.split()) + 1
         elif hypothesis.tokens is not None:
@@ -61,7 +60,7 @@ class Scale:
                 field=f"{role}[{index}].tokens",
             )
         try:
-            return float(length**self.alpha)
+            return float(length ** (self.alpha or 0.0))
         except OverflowError:
             problem = f"a length of {length:,} to the power {self.alpha:g} (--length-normalised) is beyond"
             raise DataError(f"{problem} all numbers", field=role) from None
