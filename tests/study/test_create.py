@@ -50,13 +50,15 @@ def test_items_can_be_dealt_out_so_that_some_of_the_annotators_judge_each():
     assert study.plan.stop == 60
 
 
-def test_links_have_128_bits_and_handles_are_unique():
-    one, other = study_of(5, annotators=2), study_of(5, annotators=2)
+def test_links_have_128_bits_handles_are_unique_and_the_seed_is_drawn_unless_it_is_given():
+    one, other = (make_study(SYSTEMS, pairs(5), StudyOptions(annotators=2)) for _ in range(2))
     tokens = [a.token for study in (one, other) for a in study.annotators]
     assert len(set(tokens)) == 4
     assert {len(token) for token in tokens} == {22}  # 16 bytes in base64
-    handles = {a.handle for study in (one, other) for a in study.assignments}
-    assert len(handles) == 20
+    assert len({a.handle for study in (one, other) for a in study.assignments}) == 20
+    assert one.plan.seed != other.plan.seed
+    assert max(one.plan.seed, other.plan.seed) > 2**48  # of 63 bits
+    assert make_study(SYSTEMS, pairs(3), StudyOptions(seed=0)).plan.seed == 0
 
 
 def test_identical_outputs_are_ties_that_nobody_is_shown_unless_asked_for():
@@ -155,13 +157,6 @@ def test_checks_show_outputs_of_either_system_and_prefer_items_that_were_not_dra
     seen = {text for pair in drawn for text in (pair.first, pair.second)}
     spare = [text not in seen for text in intact]
     assert spare == [True] * 14 + [False] * 10  # one of the 15 is for practice
-
-
-def test_the_seed_is_drawn_unless_it_is_given():
-    seeds = {make_study(SYSTEMS, pairs(3), StudyOptions()).plan.seed for _ in range(5)}
-    assert len(seeds) == 5
-    assert max(seeds) > 2**53
-    assert make_study(SYSTEMS, pairs(3), StudyOptions(seed=0)).plan.seed == 0
 
 
 @pytest.fixture
@@ -293,10 +288,9 @@ def test_a_draw_is_the_hmac_of_its_names_which_do_not_run_together():
 
 @pytest.mark.parametrize("name", SIDES)
 def test_sides_depend_on_seed_annotator_and_item_alone(name):
-    sides = SIDES[name]
-    assert sides(7, "annotator-1", KEYS) == sides(7, "annotator-1", KEYS)
-    assert sides(7, "annotator-1", KEYS) != sides(8, "annotator-1", KEYS)
-    assert sides(7, "annotator-1", KEYS) != sides(7, "annotator-2", KEYS)
+    one, again, *others = (SIDES[name](*who, KEYS) for who in ((7, "a"), (7, "a"), (8, "a"), (7, "b")))
+    assert one == again
+    assert one not in others
 
 
 def test_coins_are_fair_and_do_not_depend_on_the_position_of_an_item():

@@ -140,7 +140,7 @@ def test_long_texts_are_in_it_whole_and_what_cannot_be_voted_on_is_its_message(m
 
 
 def test_scores_of_the_first_candidates_and_of_the_most_likely_are_taken_apart(monkeypatch):
-    monkeypatch.setattr(export_html, "EXPLAINED", 2)
+    monkeypatch.setattr("rangevote.web.app.EXPLAINED", 2)
     ranking = rv.elect(FIGURE, similarity="overlap_1").ranking
     parts = {path for path in data_of(made(FIGURE, similarity="overlap_1")) if "/candidates/" in path}
     assert parts == {f"api/ballots/0/candidates/{i}?list=0" for i in {*ranking[:2], 0}}

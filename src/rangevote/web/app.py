@@ -45,8 +45,8 @@ PAGE = 100
 COUNTED = 10_000
 #: Elections that are kept, so that the answers about one ballot do not elect again.
 KEPT = 8
-#: Digits of a grade after the point in an export.
-EXPORT_DIGITS = 4
+#: Candidates of each ballot whose score is taken apart in an export, and digits of a grade after the point.
+EXPLAINED, EXPORT_DIGITS = 100, 4
 #: What JavaScript's encodeURIComponent leaves as it is.
 UNQUOTED = "-_.!~*'()"
 AS_IS = WhatIf()
@@ -228,10 +228,8 @@ class ElectionPage:
         names = () if ballot is None or self._images is None else (str(ballot.source), str(ballot.id))
         for name in names:
             if name.lower().endswith(WEB_IMAGE_ENDINGS):
-                try:
+                with suppress(RangevoteError):  # a text that ends like a name, or a picture that is missing
                     return load_image(Path(name), self._images or Path(), "ballots")[1]
-                except RangevoteError:  # a text that ends like a picture's name, or a picture that is missing
-                    continue
         return None
 
     def _members(self, list: int) -> PanelSummary:
@@ -277,10 +275,10 @@ class ElectionPage:
             if id is not None:
                 yield f"api/find?id={quote(str(id), safe=UNQUOTED)}", api.Found(number)
 
-    def everything(self, number: int, explained: int) -> Iterator[tuple[str, object]]:
+    def everything(self, number: int) -> Iterator[tuple[str, object]]:
         """The paths that belong to one ballot, with their answers, for an export.
 
-        It has the parts of the first `explained` candidates, without the votes that the page computes. A
+        It has the parts of the first `EXPLAINED` candidates, without the votes that the page computes. A
         failure is kept as its message.
         """
         for list in range(len(self._lists)):
@@ -295,9 +293,8 @@ class ElectionPage:
                 shown.ballot.image = f"data:{image.type};base64,{b64encode(image.content).decode()}"
             yield start + end, shown
             graded = self.grades(number, list, digits=EXPORT_DIGITS)
-            for index in dict.fromkeys(
-                [*(row.index for row in shown.candidates.rows[:explained]), shown.most_likely]
-            ):
+            first = [row.index for row in shown.candidates.rows[:EXPLAINED]]
+            for index in dict.fromkeys([*first, shown.most_likely]):
                 if index is not None:
                     parts = self.parts(number, list, index)
                     if len(graded.voters) == shown.voters.total > 0 and index in graded.candidates:

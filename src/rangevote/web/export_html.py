@@ -7,12 +7,12 @@ compressed ballot by ballot: each is unpacked when it is opened, and no text can
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 import zlib
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -22,8 +22,6 @@ from rangevote.web.app import ElectionPage
 from rangevote.web.serving import assets
 
 STYLES = ("base.css", "election.css")
-#: Candidates of each ballot whose score is taken apart in an export.
-EXPLAINED = 100
 #: Digits of a number in an export.
 PRECISION = 6
 #: Maximum size of an exported file in bytes; browsers do not open much larger ones.
@@ -40,36 +38,28 @@ def single_file(page: ElectionPage, done: Callable[[], None] = lambda: None) -> 
     style = "".join(assets("rangevote.web")[name].text for name in STYLES)
     script = joined()
     block = data_block(_answers(page, done))
+    script_hash, style_hash = (b64encode(sha256(one.encode()).digest()).decode() for one in (script, style))
+    policy = (  # run this script, apply this style, and nothing else
+        f"default-src 'none'; script-src 'sha256-{script_hash}'; style-src 'sha256-{style_hash}'; "
+        "img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
     head = (
-        f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<style>{style}</style>\n"
         f'<script type="application/json" id="answers">{block}</script>\n'
         f'<script type="module">{script}</script>\n'
     )
-    before, _, rest = html.partition("<!-- served -->\n")
-    _, _, after = rest.partition("<!-- /served -->\n")
-    return before + head + after
+    before, served = html.split("<!-- served -->\n")
+    return before + head + served.split("<!-- /served -->\n")[1]
 
 
 def _answers(page: ElectionPage, done: Callable[[], None]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The beginning of paths, and the answers under all paths that begin so."""
     yield "", dict(page.general())
     for number in range(page.kept):
-        yield f"api/ballots/{number}", dict(page.everything(number, EXPLAINED))
+        yield f"api/ballots/{number}", dict(page.everything(number))
         done()
-
-
-def policy(script: str, style: str) -> str:
-    """The content security policy: run this script, apply this style, and nothing else."""
-    return (
-        f"default-src 'none'; script-src 'sha256-{_hash(script)}'; style-src 'sha256-{_hash(style)}'; "
-        "img-src data:; "
-        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def data_block(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
@@ -77,7 +67,7 @@ def data_block(answers: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     parts, size = {}, 0
     for start, some in answers:
         packed = zlib.compress(msgspec.json.encode(_shorter(msgspec.to_builtins(some))), 9)
-        parts[start] = base64.b64encode(packed).decode()
+        parts[start] = b64encode(packed).decode()
         size += len(parts[start])
         if size > LARGEST:
             raise SetupError(

@@ -7,7 +7,7 @@ counted as they arrive, and the headers of answers forbid the page to load or se
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, Response
@@ -50,15 +50,8 @@ class Guard:
     (not JSON).
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        hosts: Sequence[str] = (),
-        max_body: int = MAX_BODY,
-        headers: Mapping[str, str] = HEADERS,
-    ) -> None:
-        self._app, self._max_body, self._headers = app, max_body, headers
+    def __init__(self, app: ASGIApp, *, hosts: Sequence[str] = (), max_body: int = MAX_BODY) -> None:
+        self._app, self._max_body = app, max_body
         self._hosts = {name.lower() for name in (*LOOPBACK, *hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -82,7 +75,7 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
+                for name, value in HEADERS.items():
                     headers.setdefault(name, value)
             await send(message)
 
