@@ -99,25 +99,19 @@ def test_an_input_that_cannot_be_read_is_named_by_its_number_in_the_whole_run(mo
     assert caught.value.field == "inputs[3]"
 
 
-@pytest.mark.parametrize("inputs", ["a text", 7, iter(["a"])])
-def test_inputs_must_be_a_list(inputs):
-    with pytest.raises(
-        UsageError, match=r"inputs must be a list, got \w+; for one input give a list of one\."
-    ):
-        search(TableModel(3, 2, seed=0), inputs, Beam(2))
-
-
-@pytest.mark.parametrize("max_rows", [0, 2.5, True])
-def test_max_rows_must_be_a_whole_number_from_1(max_rows):
-    with pytest.raises(UsageError, match=r"max_rows must be a whole number from 1, got"):
-        search(TableModel(3, 2, seed=0), ["a"], Beam(2), max_rows=max_rows)
-
-
-def test_a_search_that_is_none_is_told_before_any_model_runs():
-    with pytest.raises(UsageError, match="a search is a name"):
-        search(None, [], 3)
-    with pytest.raises(UsageError, match="unknown search"):
-        search(None, ["a"], "bim:3")
+@pytest.mark.parametrize(
+    ("inputs", "method", "max_rows", "message"),
+    [
+        ([], 3, 9, "a search is a name"),
+        (["a"], "bim:3", 9, "unknown search"),
+        ("a text", "beam:2", 9, r"inputs must be a list, got str; for one input give a list of one\."),
+        (iter(["a"]), "beam:2", 9, "inputs must be a list, got list_iterator"),
+        *((["a"], "beam:2", rows, "max_rows must be a whole number from 1, got") for rows in (0, 2.5, True)),
+    ],
+)
+def test_what_cannot_be_meant_is_told_before_any_model_runs(inputs, method, max_rows, message):
+    with pytest.raises(UsageError, match=message):
+        search(None, inputs, method, max_rows=max_rows)
 
 
 @pytest.mark.parametrize("method", EVERY, ids=str)

@@ -113,20 +113,6 @@ def test_a_sample_is_the_same_alone_and_in_any_batch(method):
     assert Batch(model, inputs[2:], [2, 3, 4]).search(method, max_rows=5) == whole[2:]
 
 
-def test_fewer_samples_are_a_part_of_more():
-    model = TableModel(6, 4, seed=3)
-    (few,), (many,) = search(model, ["a"], Sample(5)), search(model, ["a"], Sample(40))
-    assert not Counter(ranking(few)) - Counter(ranking(many))
-
-
-@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
-def test_candidates_and_voters_are_drawn_from_different_streams(method):
-    model, inputs = TableModel(9, 6, seed=3, sharp=0.3), ["a", "b"]
-    method = replace(method, n=40)
-    candidates, voters = (Batch(model, inputs, [0, 1]).search(method, stream) for stream in (0, 1))
-    assert [ranking(one) for one in candidates] != [ranking(one) for one in voters]
-
-
 @pytest.mark.parametrize("method", SAMPLINGS, ids=str)
 def test_draws_come_in_rounds_as_they_come_at_once(method):
     model, inputs = TableModel(6, 4, seed=3), ["a", "b", "c"]
@@ -143,18 +129,6 @@ def test_draws_come_in_rounds_as_they_come_at_once(method):
     assert some[1] == []
     assert [len(found) for found in again] == [5, 5, 5]
     assert not Counter(map(str, again[1])) - Counter(map(str, whole[1]))
-
-
-def test_draws_are_independent_of_each_other_and_of_other_inputs():
-    model = Written(3, {(): (0.5, 0.3, 0.2)})  # three sequences
-    p = {(): 0.5, (1,): 0.3, (2,): 0.2}
-    inputs = ["a"] * 2000
-    batch, method = Batch(model, inputs, range(2000)), Sample(2, seed=1)
-    first, second = ([one.tokens for (one,) in batch.run(method, draws=range(j, j + 1))] for j in (0, 1))
-    drawn_later = zip(first[1::2], second[::2], strict=True)  # of the next input, and of the next draw
-    for pairs in (zip(first, second, strict=True), zip(first[::2], first[1::2], strict=True), drawn_later):
-        counts = Counter(pairs)
-        assert chi_square([counts[i, j] for i in p for j in p], [p[i] * p[j] for i in p for j in p]) > ALPHA
 
 
 def test_no_two_draws_share_their_random_numbers():
@@ -182,25 +156,7 @@ def test_samples_come_with_their_multiplicity_most_likely_first_and_say_that_the
         assert logprobs == sorted(logprobs, reverse=True)
 
 
-def test_a_sample_keeps_the_models_log_probability_whatever_it_was_drawn_from():
-    model = Written(3, {(): (0.5, 0.3, 0.2)})
-    (found,) = search(model, ["a"], Nucleus(50, p=0.6, temperature=2.0))
-    assert {tuple(one.tokens): one.logprob for one in found} == pytest.approx(
-        {(): math.log(0.5), (1,): math.log(0.3)}
-    )
-
-
 def test_the_models_ranking_is_what_is_drawn_from():
     model = Bent(4, 3, seed=1)
     (found,) = search(model, ["a"], Sample(N, seed=4), max_rows=10**6)
     assert p_value(found, twins.distribution(model, "a", 64)) > ALPHA
-    for one in found:
-        steps = [*one.tokens, 0]
-        truth = sum(model.predict("a", tuple(steps[:i]))[0][token] for i, token in enumerate(steps))
-        assert one.logprob == pytest.approx(truth, abs=1e-12)
-
-
-def test_with_a_least_length_the_rest_is_renormalised():
-    model = TableModel(4, 3, seed=1)
-    (found,) = search(model, ["a"], Sample(N, seed=4, min_new_tokens=2), max_rows=10**6)
-    assert p_value(found, twins.distribution(model, "a", 64, 2)) > ALPHA

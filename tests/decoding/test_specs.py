@@ -6,11 +6,14 @@ import pytest
 
 import rangevote as rv
 from rangevote.decoding import SEARCHES, get_search
+from rangevote.decoding.base import SearchSum
 from rangevote.decoding.beam import Beam, LengthNormalised
 from rangevote.decoding.diverse import DiverseBeam, DiverseDecoding
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
 from rangevote.decoding.stochastic import StochasticBeam
 from rangevote.errors import UnknownName, UsageError
+from rangevote.generation.plan import CONSENSUS_VOTERS
+from rangevote.models.ngram import NgramModel
 from tests.decoding.every import EVERY
 from tests.models.table import TableModel
 
@@ -31,6 +34,7 @@ READ = {
     "diverse_decoding:3,gamma=1e-1,accumulate=true,at_first=false": DiverseDecoding(
         3, gamma=0.1, accumulate=True, at_first=False
     ),
+    "diverse_decoding:3,gamma=1e+0": DiverseDecoding(3, gamma=1.0),  # not a sum
     "diverse_beam:6,groups=3,penalty=2": DiverseBeam(6, groups=3, penalty=2),
     "stochastic_beam:5,seed=9": StochasticBeam(5, seed=9),
     "sample:100,temperature=0.7,seed=3": Sample(100, temperature=0.7, seed=3),
@@ -38,6 +42,7 @@ READ = {
     "nucleus:100,p=0.8": Nucleus(100, p=0.8),
     "epsilon:100,epsilon=0.05": Epsilon(100, epsilon=0.05),
     "min_p:100,p=0.2,min_new_tokens=2": MinP(100, p=0.2, min_new_tokens=2),
+    "sample:50 + nucleus:50,p=0.8": SearchSum((Sample(50), Nucleus(50, p=0.8))),
 }
 
 
@@ -59,20 +64,6 @@ def test_the_print_names_only_what_differs_from_the_default():
     assert str(Beam(10)) == "beam:10"
     assert str(Sample(3, seed=0, temperature=1.0)) == "sample:3"
     assert str(DiverseBeam(4, penalty=0.7)) == "diverse_beam:4,penalty=0.7"
-
-
-def test_every_search_of_the_table_is_read_by_its_name():
-    beams = {"beam", "length_normalised", "diverse_decoding", "diverse_beam", "stochastic_beam"}
-    assert set(SEARCHES) == beams | {"sample", "top_k", "nucleus", "epsilon", "min_p"}
-    for name, kind in SEARCHES.items():
-        assert type(get_search(f"{name}:4")) is kind
-        assert get_search(f"{name}:4").size in (4, 5)
-
-
-def test_searches_can_be_set_members_and_are_frozen():
-    assert len({Beam(3), Beam(3), Beam(4), LengthNormalised(3)}) == 3
-    with pytest.raises(AttributeError):
-        Beam(3).k = 4
 
 
 def test_a_search_may_be_named_or_left_out():
@@ -134,3 +125,56 @@ def test_a_size_is_a_whole_number(value):
     for kind in SEARCHES.values():
         with pytest.raises(UsageError, match=r"(k|n) must be a whole number from 1, got"):
             kind(value)
+
+
+MODEL = NgramModel.train(
+    2 * ["the train leaves at ten", "a train leaves at noon", "the train is late"], order=3
+)
+
+
+def texts(hypotheses):
+    return [one.text for one in hypotheses]
+
+
+def test_a_sum_has_the_hypotheses_of_its_parts_in_their_order():
+    (both,) = rv.search(MODEL, ["the"], "beam:2+sample:3,seed=5")
+    (beam,) = rv.search(MODEL, ["the"], "beam:2")
+    assert texts(both[:2]) == texts(beam)
+    assert [one.sampled for one in both] == [False, False, True, True, True]
+
+
+def test_two_samplings_with_one_seed_are_different_draws():
+    (both,) = rv.search(MODEL, [""], "sample:20,seed=1+sample:20,seed=1")
+    (alone,) = rv.search(MODEL, [""], "sample:20,seed=1")
+    assert texts(both[:20]) == texts(alone)
+    assert texts(both[20:]) != texts(alone)
+
+
+def test_options_reach_the_parts_that_have_them_and_do_not_set_them():
+    search = get_search("beam:2+nucleus:3,seed=4", seed=7, max_new_tokens=9)
+    assert str(search) == "beam:2,max_new_tokens=9+nucleus:3,max_new_tokens=9,seed=4"
+    assert (
+        str(search.with_options(max_new_tokens=5))
+        == "beam:2,max_new_tokens=5+nucleus:3,max_new_tokens=5,seed=4"
+    )
+
+
+@pytest.mark.parametrize("parts", [("beam:2",), (get_search("beam:1+beam:2"),)])
+def test_the_parts_of_a_sum_are_single_searches(parts):
+    with pytest.raises(rv.UsageError, match="a sum has searches as its parts"):
+        SearchSum(parts)
+
+
+def test_a_consensus_is_beams_elected_by_samples_of_two_kinds():
+    (result,) = rv.generate(MODEL, ["the"], preset="consensus")
+    assert len(result.voters) == get_search(CONSENSUS_VOTERS).size == 100
+    assert all(voter.sampled for voter in result.voters)
+    assert not any(one.sampled for one in result.candidates)
+    assert "|sim:overlap_1-4|on:words|w:count|L:0.4|" in result.signature
+    (other,) = rv.generate(MODEL, ["the"], preset="consensus", voters="sample:7")
+    assert len(other.voters) == 7
+
+
+def test_a_sum_of_samplings_is_not_drawn_until_decided():
+    with pytest.raises(rv.UsageError, match=r"must be samples, but the voters are 'sample:5\+nucleus:5'"):
+        rv.generate(MODEL, ["the"], voters="sample:5+nucleus:5", adaptive=0.9)

@@ -132,15 +132,6 @@ def test_several_sequences_are_several_winners(kind):
     assert type(out).__name__.startswith("GenerateBeam")
 
 
-def test_rows_have_the_type_and_device_of_the_prompt_and_are_padded():
-    model = make("llama", seed=2)
-    given = inputs(model, 8, padded=True)
-    rows = generate(model, given)
-    assert (rows.dtype, rows.device) == (given["input_ids"].dtype, given["input_ids"].device)
-    assert len(rows) == 8
-    assert rows.shape[1] <= 6 + NEW
-
-
 def test_processors_bend_the_search_and_not_the_probabilities():
     model = make("llama")
     given = inputs(model)
@@ -227,15 +218,6 @@ def test_options_are_bound_or_given_and_what_is_given_counts():
     assert bound.with_options(rule="most_likely").options["similarity"] == "exact"
     other = generate(model, given, custom_generate=bound, similarity="overlap_1")
     assert other.tolist() == generate(model, given, similarity="overlap_1").tolist()
-    likely = generate(model, given, custom_generate=bound, rule="most_likely", length_penalty=0.0)
-    plain = model.generate(**given, num_beams=K, max_new_tokens=NEW, do_sample=False, length_penalty=0.0)
-    assert likely[:, : plain.shape[1]].tolist() == plain.masked_fill(after_end(plain, 6), PAD).tolist()
-
-
-def after_end(rows: Tensor, prompt: int) -> Tensor:
-    """Transformers pads with the end where the padding token is 0."""
-    ended = (rows == END) & (torch.arange(rows.shape[1]) >= prompt)
-    return (ended.cumsum(dim=1) - ended.int()) > 0
 
 
 def test_no_argument_of_a_network_is_named_in_the_signature():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -19,7 +16,6 @@ the cat sits on the grass
 a cat runs
 the dog runs
 a cat sits on a dog on the grass""".splitlines()
-DATA = Path(__file__).parents[3] / "shared" / "data" / "multi30k"
 
 
 class TestTrained(ModelContract):
@@ -107,17 +103,3 @@ def test_no_rows_are_no_trouble(model, tmp_path):
         step = each.step(each.start([]), None)
         assert step.log_probs.shape == (0, len(model.words))
         assert each.step(step.state, np.array([], np.int64)).log_probs.shape == (0, len(model.words))
-
-
-@pytest.mark.skipif(not DATA.exists(), reason="the Multi30k sentences (../shared/data) are not here")
-def test_a_model_of_real_captions_is_good_at_captions_and_kenlm_scores_them_alike(tmp_path):
-    model = NgramModel.train(DATA / "train.en.gz", 3)
-    with gzip.open(DATA / "val.en.gz", "rt", encoding="utf-8") as file:
-        unseen = file.read().splitlines()
-    path = tmp_path / "model.arpa"
-    model.write(path)
-    expected = kenlm_scores(path, unseen)
-    for sentence, scores in zip(unseen, expected, strict=True):
-        assert model.logprob(sentence) == pytest.approx(scores.sum(), abs=1e-4)
-    shorter = NgramModel.train(DATA / "train.en.gz", 2)
-    assert sum(map(model.logprob, unseen)) > sum(map(shorter.logprob, unseen))
