@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import warnings
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +16,6 @@ from rangevote.election.agreement import Agreement, AgreementTable, member_votes
 from rangevote.election.settings import Settings
 from rangevote.hypothesis import Hypothesis
 
-GSM8K = Path(__file__).parents[4] / "shared/data/panels/gsm8k.jsonl.gz"
 K = 10
 
 
@@ -293,61 +289,3 @@ def test_agreement_is_refused_for_texts_and_for_one_ballot():
         rv.elect({"a": ["x"], "b": ["x"]}, similarity="exact", shares="agreement")
     with pytest.raises(rv.UsageError, match="or 'agreement'; got 'agree'"):
         rv.elect({"a": ["x"], "b": ["x"]}, similarity="exact", shares="agree")
-
-
-@pytest.fixture(scope="module")
-def gsm8k():
-    if not GSM8K.exists():
-        pytest.skip(f"the stored answers to GSM8K are not there: {GSM8K}")
-    with gzip.open(GSM8K, "rt", encoding="utf-8") as lines:
-        return [json.loads(line)["candidates"] for line in lines]
-
-
-def accuracy(ballots, shares) -> float:
-    """Of elections by these shares, ties in expectation, in percent."""
-    right = 0.0
-    for ballot in ballots:
-        votes = Counter()
-        for row in ballot:
-            if row["answer"] is not None:
-                votes[row["answer"]] += shares.get(row["member"], 0.0)
-        best = max(votes.values())
-        tied = [said for said in votes if votes[said] >= best - 1e-9]
-        good = {row["answer"] for row in ballot if row["right"]}
-        right += sum(said in good for said in tied) / len(tied)
-    return 100 * right / len(ballots)
-
-
-def stored_shares(ballots) -> Agreement:
-    rows = [{row["member"]: row["answer"] for row in ballot} for ballot in ballots]
-    return shares_of([{m: {} if a is None else a for m, a in row.items()} for row in rows])
-
-
-def test_on_gsm8k_shares_by_agreement_beat_equal_ones_and_the_best_member(gsm8k):
-    names = {row["member"] for ballot in gsm8k for row in ballot}
-    alone = {
-        m: 100 * sum(r["right"] for b in gsm8k for r in b if r["member"] == m) / len(gsm8k) for m in names
-    }
-    result = stored_shares(gsm8k)
-    assert (result.twins, result.converged, len(result.shares)) == ((), True, 18)
-    equal, agreement = accuracy(gsm8k, dict.fromkeys(names, 1.0)), accuracy(gsm8k, result.shares)
-    assert (equal, agreement, max(alone.values())) == pytest.approx((94.1, 95.3, 94.4), abs=0.1)
-    for member, p in result.agreement.items():
-        assert 100 * p == pytest.approx(alone[member], abs=3)
-
-
-def test_on_gsm8k_copies_of_a_bad_member_change_nothing(gsm8k):
-    weak = [[row for row in ballot if not row["member"].startswith(("gpt-4", "tora"))] for ballot in gsm8k]
-    names = {row["member"] for ballot in weak for row in ballot}
-    bad = "openai-6b-finetuning"
-    copied = [
-        ballot + [{**row, "member": f"{bad} {i}"} for row in ballot if row["member"] == bad for i in range(6)]
-        for ballot in weak
-    ]
-    once, again = stored_shares(weak), stored_shares(copied)
-    assert all(again.shares[name] == once.shares[name] for name in names - {bad})
-    assert [len(some) for some in again.twins] == [7]
-    equal = dict.fromkeys(again.shares, 1.0)
-    measured = (accuracy(weak, equal), accuracy(weak, once.shares), accuracy(copied, equal))
-    assert measured == pytest.approx((82.7, 83.9, 46.1), abs=0.1)
-    assert accuracy(copied, again.shares) == accuracy(weak, once.shares)
