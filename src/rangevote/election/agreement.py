@@ -85,9 +85,9 @@ class Voice(NamedTuple):
 def member_votes(
     ballot: Ballot | Listed | Mapping[str, Listed], settings: Settings
 ) -> dict[str, dict[Hashable, float]]:
-    """What each member of a ballot's panel says: its answers, each with its part of the member's own vote.
+    """The answers of each member of a ballot's panel, each with its part of the member's own vote.
 
-    They sum to less than 1 where some of its outputs have no answer.
+    The parts sum to less than 1 if some outputs have no answer.
     """
     ballot = as_ballot(ballot)
     candidates, voters = (ballot.candidates, ballot.voters) if isinstance(ballot, Ballot) else (ballot, None)
@@ -155,7 +155,7 @@ class AgreementTable:
             self._size += len(numbers)
 
     def shares(self) -> Agreement:
-        """The shares by agreement; what they cannot be found from is refused, what is odd is warned of."""
+        """The shares by agreement. Raises where they cannot be found; warns where they say little."""
         names = sorted(self._votes)
         self._check(names)
         voices = []

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Contribution(NamedTuple):
-    """What one n-gram earned: the n-gram as text, its order, its part of the score."""
+    """One n-gram as text, its order, and its part of the score."""
 
     ngram: str
     order: int
@@ -38,8 +38,7 @@ class Contribution(NamedTuple):
 
 
 class Vote(NamedTuple):
-    """What one voter gave: its index in the list, its weight, its grade, and their product; in a panel also
-    whose voter it is."""
+    """The index of a voter, its weight, its grade, and their product; in a panel also its member."""
 
     voter: int
     weight: float

@@ -80,7 +80,7 @@ class Merged:
 
 
 class Held(NamedTuple):
-    """What one sample has at one place: its share of the vote, and whether it is one of the candidates."""
+    """The value of one sample at one place, its share of the vote, and whether it is a candidate."""
 
     sample: int
     value: Any

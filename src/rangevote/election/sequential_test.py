@@ -77,7 +77,7 @@ def rounds(
 
 
 def check_within(within: object) -> None:
-    """Refuse what cannot be a tolerance."""
+    """Refuse a tolerance outside 0 to 1."""
     if not is_number(within) or not 0 <= within < 1:
         raise UsageError(
             f"within must be a difference of scores from 0 to 1, such as 0.02, got {within!r:.60}."

@@ -19,12 +19,12 @@ from rangevote.similarity.base import Measure, Similarity, Tokenise, as_measure
 from rangevote.similarity.ngram import DEFAULT_UNIT, check_tokeniser
 from rangevote.similarity.pairwise import Custom, Mixture
 
-#: Packages that are on no index.
+#: Packages that cannot be installed from an index.
 REPOSITORIES = {"metricx24": "https://github.com/google-research/metricx"}
 
 
 def how_to_install(package: str) -> str:
-    """The command that brings a package of others."""
+    """The command that installs another package."""
     if package in REPOSITORIES:
         return f"git clone {REPOSITORIES[package]} && export PYTHONPATH=$PWD/metricx"
     return f"pip install {package}"
@@ -33,8 +33,8 @@ def how_to_install(package: str) -> str:
 class Listing(NamedTuple):
     """One line of the table.
 
-    `symmetric`: whether voter and candidate may be exchanged. `extra` is the extra of ours, `package` the
-    package of others that the measure needs.
+    A measure whose `example` is its name alone takes no order or key. `symmetric`: voter and candidate may
+    be exchanged. `extra` is the extra of this package, `package` the other package that it needs.
     """
 
     builder: str
@@ -46,7 +46,7 @@ class Listing(NamedTuple):
 
     @property
     def install(self) -> str:
-        """The command that brings what the measure needs; empty where it needs nothing."""
+        """The command that installs what the measure needs; empty where it needs nothing."""
         if self.package:
             return how_to_install(self.package)
         return f'pip install "rangevote[{self.extra}]"' if self.extra else ""
@@ -66,8 +66,8 @@ SIMILARITIES: dict[str, Listing] = {
     "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", True, "evaluate"),
 }
 
-#: Measures in which a model grades, which the user brings. Their grades are only as exact as the model's own
-#: arithmetic: the last bits may depend on what else was in the batch.
+#: Measures in which a model grades, which the user chooses. The last bits of their grades may depend on what
+#: else was in the batch.
 WITH_MODELS: dict[str, Listing] = {
     "embedding": Listing(
         "vectors:embedding",
@@ -125,7 +125,7 @@ _PART = re.compile(r"\s*(?:(?P<sign>[-+])?\s*(?P<number>\d*\.?\d+)\s*\*)?\s*(?P<
 
 
 def listings() -> dict[str, Listing]:
-    """Both tables: every measure there is, by the name's stem."""
+    """Every measure of both tables, by the stem of its name."""
     return SIMILARITIES | WITH_MODELS
 
 
@@ -187,7 +187,7 @@ def _build(name: str, tokenize: Tokenise) -> Measure:
     return measure
 
 
-#: What others, the paper among them, call a measure of ours.
+#: Other names, such as the paper's, for measures.
 SYNONYMS = {
     "levenshtein": "edit",
     "lstm_states": "states",
@@ -199,7 +199,7 @@ SYNONYMS = {
 
 
 def spelled(name: str) -> str:
-    """A name as the table has it, where only case, hyphens or underscores differ or others call it so.
+    """A name as the table has it: case, hyphens and underscores may differ, and synonyms are known.
 
     >>> spelled("BLEU-4"), spelled("ChrF"), spelled("ROUGE-L"), spelled("overlap2"), spelled("BERTScore")
     ('bleu_4', 'chrf', 'rouge_l', 'overlap_2', 'bertscore')

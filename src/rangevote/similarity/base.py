@@ -61,7 +61,7 @@ class Poll(Protocol):
 
 
 class Measure(ABC):
-    """A similarity made from a poll, which says of itself what elections, pages and services ask."""
+    """A similarity that opens polls, and describes itself to elections, pages and services."""
 
     name: str
     #: The smallest grade the measure can give.
@@ -342,7 +342,7 @@ def as_measure(similarity: Similarity) -> Measure:
 
 
 class StoredPoll:
-    """A poll for any `Similarity`: keeps the voters until votes are counted, and a matrix once it is made."""
+    """A poll for any `Similarity`: keeps the voters until votes are counted, and the matrix of grades."""
 
     def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
         self._similarity, self._candidates = similarity, candidates
@@ -383,7 +383,7 @@ def pair_limit() -> int:
 
 
 def check_pairs(voters: int, candidates: int, *, matrix: bool = False) -> None:
-    """Refuse what would take hours or all memory, with the numbers, before it starts."""
+    """Refuse what would take hours or all memory, before it starts."""
     limit = MAX_MATRIX if matrix else pair_limit()
     pairs = voters * candidates
     if pairs > limit:

@@ -2,8 +2,8 @@
 
 The packages are the user's: `unbabel-comet`, `bert-score`, `bleurt-pytorch`, and `metricx24`, a clone of
 Google's repository. A model is a folder, an installed package that carries one, or a name on the hub.
-Nothing is fetched that is here already, and a hub that cannot be reached is reported at once: the libraries
-themselves try again for more than a minute.
+Downloaded models are not fetched again, and a hub that cannot be reached is reported at once: the libraries
+themselves try for more than a minute.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BERTSCORE_MODEL = "roberta-large"
 
 
 class Scored(NamedTuple):
-    """A candidate with what it is held against."""
+    """A candidate with its source and reference."""
 
     source: str
     candidate: str
@@ -62,7 +62,7 @@ class LazyModel:
         self.model = model
 
     def get(self, name: str, load: Callable[[], Any]) -> Any:
-        """The model; who asks holds the lock."""
+        """The model; the caller must hold the lock."""
         if self.model is None:
             with WhileLoading.show(name):
                 self.model = load()
@@ -432,7 +432,7 @@ class Metricx(RegressionMeasure):
 
 
 def import_package(module: str, package: str, measure: str) -> ModuleType:
-    """Import a package that the user installs, or say how."""
+    """Import a package, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

@@ -55,7 +55,7 @@ TOKENISERS: dict[str, tuple[str, str | None]] = {
 
 
 def check_tokeniser(tokenize: Tokenise) -> None:
-    """Refuse a name that no tokeniser has."""
+    """Refuse an unknown name."""
     if not callable(tokenize):
         choose("tokenisation", tokenize, TOKENISERS)
 
@@ -347,7 +347,7 @@ def chrf_words(text: str) -> list[str]:
 
 
 def formula_of(measure: object) -> tuple[str, float] | None:
-    """What elections in one call name a measure, and its parameter; None where they do not know it."""
+    """The kernels' formula for elections in one call, and its parameter; None for other measures."""
     if not isinstance(measure, IndexMeasure) or type(measure) not in (Ngrams, Bleu, Chrf):
         return None
     return measure.formula, measure.parameter

@@ -39,7 +39,7 @@ def call_key(calls: Sequence[ToolCall]) -> CallKey | None:
 
 
 class Stage(NamedTuple):
-    """What stands against each other, with the weight of its voters, and which of them wins, if any."""
+    """The rivals of a stage, each with the weight of its voters, and the winner, if any."""
 
     masses: dict[Hashable, float]
     winner: Hashable
@@ -55,7 +55,7 @@ class TextOrToolCalls(ChangedMeasure):
     """Texts and tool calls in one election: the kind with more votes wins, and then the best of that kind.
 
     Calls are elected by the names of their tools first, then by equal arguments (after canonical JSON); texts
-    by `inner`. Who is not of the winning kind, or calls other tools, cannot be elected (score -inf), and
+    by `inner`. Candidates of the other kind, or that call other tools, cannot be elected (score -inf), and
     grades between the two kinds are 0. Calls whose arguments are not JSON abstain in all stages.
     """
 
@@ -162,7 +162,7 @@ class TextOrToolCallsPoll:
         return found
 
     def tally(self, weights: Array) -> Array:
-        """score(c) of those who are of the winning kind, and call the winning tools; -inf for others."""
+        """score(c) of candidates of the winning kind that call the winning tools; -inf for others."""
         last = self.stages(weights)[-1]
         if last.winner is None:  # nothing but calls that abstain
             return np.zeros(len(self._calls))
