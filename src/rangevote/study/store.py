@@ -14,7 +14,7 @@ import re
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -30,7 +30,6 @@ from rangevote.study.plan import Annotator, Assignment, Pair, Study, StudyPlan, 
 from rangevote.text import draft_of, regular_file
 from rangevote.web.images import PageImage
 
-T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
 #: "rvst": marks a study among other SQLite files.
@@ -164,8 +163,7 @@ def create_file(path: Path, study: Study, images: Mapping[str, PageImage]) -> No
     }
     target = regular_file(path)
     with draft_of(path, sqlite3.OperationalError, mode=0o600) as draft:
-        db = sqlite3.connect(draft, isolation_level=None)
-        try:
+        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
             db.executescript("BEGIN IMMEDIATE;" + SCHEMA)
             for table in TABLES:
                 for action in ("UPDATE", "DELETE"):
@@ -179,8 +177,6 @@ def create_file(path: Path, study: Study, images: Mapping[str, PageImage]) -> No
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
-        finally:
-            db.close()
         for ending in ("-wal", "-shm"):  # of a study that is replaced
             target.with_name(target.name + ending).unlink(missing_ok=True)
 
@@ -266,11 +262,10 @@ class Snapshot:
         return self.study.pairs[row.pair]
 
 
-def standing(rows: Iterable[Judgement]) -> list[Judgement]:
+def standing(rows: Sequence[Judgement]) -> list[Judgement]:
     """Those that are neither superseded nor undone."""
-    kept = list(rows)
-    gone = {row.supersedes for row in kept}
-    return [row for row in kept if row.id not in gone and row.answer is not None]
+    gone = {row.supersedes for row in rows}
+    return [row for row in rows if row.id not in gone and row.answer is not None]
 
 
 def take_snapshot(path: Path) -> Snapshot:
@@ -410,13 +405,8 @@ class Store:
                 if not same:  # what is written there would be lost without notice
                     raise NotSaved("not saved: the study's file was moved or replaced.")
                 self._db.execute("BEGIN IMMEDIATE")
-                try:
+                with self._db:
                     yield self._db
-                    self._db.execute("COMMIT")
-                except BaseException:
-                    if self._db.in_transaction:
-                        self._db.execute("ROLLBACK")
-                    raise
             except sqlite3.IntegrityError:  # a bug; trying again would not help
                 raise
             except sqlite3.DatabaseError as error:
@@ -432,18 +422,18 @@ class Store:
     def judged(self, annotator: int) -> list[tuple[str, Answer, str | None]]:
         """Handle, answer as shown and comment of what is judged; in the order in which it was."""
         handles = {(one.annotator, one.pair): one.handle for one in self.study.assignments}
-        rows = standing(self._read(lambda db: _judgements(db, "annotator = ?", annotator)))
+        with self._reading() as db:
+            rows = standing(_judgements(db, "annotator = ?", annotator))
         return [
             (handles[annotator, row.pair], row.answer, row.comment) for row in rows if row.answer is not None
         ]
 
     def progress(self) -> list[PersonProgress]:
         """How far each annotator is, without any result: those who run the study see it before its end."""
-        visits = "SELECT annotator, max(opened) FROM visit GROUP BY annotator"
-        rows, opened, finished = self._read(
-            lambda db: (_judgements(db, "TRUE"), dict(db.execute(visits).fetchall()), _finished(db))
-        )
-        given = standing(rows)
+        with self._reading() as db:
+            given, finished = standing(_judgements(db, "TRUE")), _finished(db)
+            visits = db.execute("SELECT annotator, max(opened) FROM visit GROUP BY annotator").fetchall()
+        opened = dict(visits)
         listed = []
         for number, who in enumerate(self.study.annotators):
             mine = [row for row in given if row.annotator == number]
@@ -464,17 +454,19 @@ class Store:
         return listed
 
     def finished(self, annotator: int) -> bool:
-        return annotator in self._read(_finished)
+        with self._reading() as db:
+            return annotator in _finished(db)
 
     def image(self, sha256: str) -> PageImage | None:
-        query = "SELECT type, content FROM image WHERE sha256 = ?"
-        row = self._read(lambda db: db.execute(query, (sha256,)).fetchone())
+        with self._reading() as db:
+            row = db.execute("SELECT type, content FROM image WHERE sha256 = ?", (sha256,)).fetchone()
         return PageImage(*row) if row else None
 
-    def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
             try:
-                return query(self._db)
+                yield self._db
             except sqlite3.OperationalError as error:
                 raise file_error(self.path, error) from error
 
