@@ -58,12 +58,7 @@ class WordUnits:
     @property
     def signature(self) -> str:
         name = getattr(self.tokenize, "__name__", "custom") if callable(self.tokenize) else self.tokenize
-        return f"on:{name}|case:{self.case}"
-
-    @property
-    def case(self) -> str:
-        """As sacrebleu writes it: "lc" or "mixed"."""
-        return "lc" if self.lowercase else "mixed"
+        return f"on:{name}|case:{'lc' if self.lowercase else 'mixed'}"
 
     def splitter(self) -> Split:
         """A function from a text to its words."""

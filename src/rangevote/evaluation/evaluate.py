@@ -54,29 +54,26 @@ class Evaluator:
         """Everything that decides the value of the metric `name`, except the texts."""
         return self._statistics[self.metrics[name].statistics].signature
 
-    def measure(self, outputs: Sequence[str]) -> Measured:
-        """Every metric of one system's outputs, in the order of the corpus."""
+    def measure(self, outputs: Sequence[str], metrics: Mapping[str, Metric] | None = None) -> Measured:
+        """Every metric, or some, of one system's outputs, in the order of the corpus."""
         if len(outputs) != self.corpus.size:
             counts = f"{len(outputs):,} outputs but {self.corpus.size:,} items"
             raise DataError(f"there are {counts}; there must be one for each.")
-        return self._measure(outputs, self.metrics)
-
-    def references(self) -> dict[str, float]:
-        """Length, diversity and copies of the references, one per item; with several, the mean over them."""
-        metrics = {name: metric for name, metric in self.metrics.items() if metric.needs != "references"}
-        columns = [self._measure(column, metrics).values for column in self.corpus.columns()]
-        if not columns:
-            return {}
-        return {name: sum(values[name] for values in columns) / len(columns) for name in metrics}
-
-    def _measure(self, outputs: Sequence[str], metrics: Mapping[str, Metric]) -> Measured:
         values: dict[str, float] = {}
         rows: dict[Builder, Array] = {}
-        for name, metric in metrics.items():
+        for name, metric in (self.metrics if metrics is None else metrics).items():
             if metric.statistics not in rows:
                 rows[metric.statistics] = self._statistics[metric.statistics].rows(outputs)
             values[name] = float(metric.score(rows[metric.statistics].sum(axis=0)))
         return Measured(values, rows)
+
+    def references(self) -> dict[str, float]:
+        """Length, diversity and copies of the references, one per item; with several, the mean over them."""
+        metrics = {name: metric for name, metric in self.metrics.items() if metric.needs != "references"}
+        columns = [self.measure(column, metrics).values for column in self.corpus.columns()]
+        if not columns:
+            return {}
+        return {name: sum(values[name] for values in columns) / len(columns) for name in metrics}
 
 
 def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str, Metric]:

@@ -27,7 +27,7 @@ from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between, 
 from rangevote.formats.reader import Entry
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity.base import same_content
-from rangevote.text import escape_controls
+from rangevote.text import escape_controls, finite
 
 #: Members that wrote the same text in this share of their common ballots are called copies.
 COPIES = 0.9
@@ -175,7 +175,7 @@ class PanelCount:
             measure=self.measure.name,
             answers=self.measure.answers,
             members=[self.members[names[i]] for i in order],
-            matrix=[[_known(one) for one in alike[i, order].tolist()] for i in order],
+            matrix=[[finite(one) for one in alike[i, order].tolist()] for i in order],
         )
 
     def _finish(self, member: MemberSummary, alike: Array, found: Agreement | None) -> None:
@@ -183,7 +183,7 @@ class PanelCount:
         if member.share is not None:
             member.share /= member.ballots
         if found is not None and name in found.shares:
-            member.agreement = _known(found.agreement[name])
+            member.agreement = finite(found.agreement[name])
             member.agreement_share = found.shares[name]
             if member.agreement is not None:
                 member.interval = wilson(member.agreement, self._answered[name])
@@ -193,10 +193,6 @@ class PanelCount:
         if name in self._right:
             member.accuracy = self._right[name] / member.ballots
             member.accuracy_interval = wilson(member.accuracy, member.ballots)
-
-
-def _known(number: float) -> float | None:
-    return None if math.isnan(number) else number
 
 
 def agreement_of(entries: Iterable[Entry], settings: Settings) -> Agreement:
