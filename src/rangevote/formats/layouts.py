@@ -47,8 +47,8 @@ from rangevote.formats.jsonl import (
 from rangevote.formats.logprobs import (
     Scale,
     ballot_scale,
+    fixed_scale,
     number,
-    refuse_score_options,
     scale_of,
     total,
 )
@@ -147,15 +147,13 @@ class Layout:
     `lists` are paths to the list of candidates and `scores` to a list of scores beside plain texts: the first
     that a record has is taken. Without `lists` every record is one candidate. `candidate` turns an item of
     the list into the fields of a hypothesis, or None if the model refused to answer. `prepare` refuses
-    records without an answer, and rewrites those of another shape. Where `fixed`, options cannot say that the
-    scores mean something else.
+    records without an answer, and rewrites those of another shape.
     """
 
     lists: tuple[str, ...] = ()
     scores: tuple[str, ...] = ()
     ids: tuple[str, ...] = IDS
     sampled: bool = False
-    fixed: bool = False
     scale: Callable[[ReadOptions], Scale | None] = ballot_scale
     candidate: Callable[[Record, str], dict[str, Any] | None] | None = None
     prepare: Callable[[Record], Record] | None = None
@@ -246,15 +244,14 @@ LAYOUTS = {
     ),
     # Dumped outputs of LLM.generate. Scores are the natural log of P, summed, of the model itself (before
     # temperature); null unless log-probabilities were requested.
-    "vllm": Layout(lists=("outputs",), sampled=True, fixed=True, candidate=_vllm_output),
+    "vllm": Layout(lists=("outputs",), sampled=True, scale=fixed_scale, candidate=_vllm_output),
     # Batch output of OpenAI and `vllm run_batch`, and bare response bodies. Log-probabilities of tokens lack
     # the end of the sequence, so they may add up to more than 1.
     "openai": Layout(
         lists=("choices", "response.body.choices"),
         ids=("custom_id", "id"),
         sampled=True,
-        fixed=True,
-        scale=lambda options: Scale(complete=False),
+        scale=partial(fixed_scale, complete=False),
         candidate=_openai_choice,
         prepare=_answered,
     ),
@@ -394,10 +391,7 @@ class RecordReader:
             layout = Layout(
                 lists=(options.field,) if options.field else (), sampled=options.field == "samples"
             )
-        if layout.fixed:
-            refuse_score_options(options)
-        self.options, self.layout = options, layout
-        self.scale = None if options.score_scale == "count" else layout.scale(options)
+        self.options, self.layout, self.scale = options, layout, layout.scale(options)
 
     def leaves_out(self, record: Record) -> bool:
         """Whether a record of lm-eval is of another filter than the chosen one."""

@@ -92,20 +92,21 @@ def scale_of(
 
 def ballot_scale(options: ReadOptions) -> Scale | None:
     """The scale of log-probabilities in ballots; None: ignore them."""
-    if options.sign == -1:
+    if options.sign == -1 and options.score_scale != "count":
         format = options.format or "jsonl"
         raise UsageError(f"--sign - does not apply to the format {format!r}: a logprob is never positive.")
     return scale_of(options)
 
 
-def refuse_score_options(options: ReadOptions) -> None:
-    """Refuse options about the meaning of scores, for a format whose scores have one meaning."""
+def fixed_scale(options: ReadOptions, *, complete: bool = True) -> Scale | None:
+    """The scale of a format whose scores have one meaning: options may only ignore them."""
     for option, value in options.score_options.items():
         if value != "count":
             raise UsageError(
                 f"{option} does not apply to the format {options.format!r}, whose scores "
                 f"have one meaning only; leave it out, or pass --score-scale count to ignore the scores."
             )
+    return Scale(complete=complete) if options.score_scale is None else None
 
 
 def checked(logprob: float, index: int, role: str = "candidates") -> float:
