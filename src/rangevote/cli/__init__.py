@@ -64,6 +64,16 @@ class Commands(click.Group):
             formatter.write_dl(sorted(COMMANDS.items()))
 
 
+def _version(context: click.Context, option: click.Parameter, wanted: bool) -> None:
+    """Print the version, and which kernels count the votes."""
+    if wanted:
+        from rangevote.kernel import COMPILED, WHY_PLAIN
+
+        kernels = "compiled kernels" if COMPILED else f"plain kernels: {WHY_PLAIN}"
+        click.echo(f"rangevote {__version__} ({kernels})")
+        context.exit()
+
+
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -74,7 +84,7 @@ class Commands(click.Group):
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=lambda context, option, wanted: _version(context, wanted),
+    callback=_version,
     help="Show the version and exit.",
 )
 def cli() -> None:
@@ -82,16 +92,6 @@ def cli() -> None:
 
     Outputs vote for each other: score(c) = sum of P(v) sim(v, c) over the voters v.
     """
-
-
-def _version(context: click.Context, wanted: bool) -> None:
-    """Print the version, and which kernels count the votes."""
-    if wanted:
-        from rangevote.kernel import COMPILED, WHY_PLAIN
-
-        kernels = "compiled kernels" if COMPILED else f"plain kernels: {WHY_PLAIN}"
-        click.echo(f"rangevote {__version__} ({kernels})")
-        context.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,7 +19,7 @@ from rangevote.errors import UsageError, need
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import ReadOptions
-    from rangevote.web.app import Ballots, ElectionPage
+    from rangevote.web.app import ElectionPage
 
 
 @click.command(cls=HelpCommand, example="rangevote show k4.jsonl k10.jsonl --export elections.html")
@@ -67,15 +67,27 @@ def show(
     """
     need("starlette", "web", "a page in the browser")
     from rangevote.cli.demo import figure_1
-    from rangevote.web.app import Ballots, ElectionPage
+    from rangevote.cli.members import panel_files
+    from rangevote.formats import read
+    from rangevote.web.app import Ballots, ElectionPage, names_of
 
     notes = Notes(quiet=quiet)
     check_inputs(ballots)
     refuse_input(export, ballots)
-    if panel:
-        lists, settings = _panel(ballots, settings, reading, quiet)
-    else:
-        lists = _lists(ballots, reading, quiet) if ballots else [Ballots("figure 1", [figure_1()])]
+    with ExitStack() as stack:
+        if panel:  # one list, of the ballots of all members
+            files, settings = panel_files(ballots, (), settings)
+            if not files.members:
+                raise UsageError("--panel needs several files, one for each member.")
+            opened = [(", ".join(files.members), *files.read(stack, reading))]
+        else:
+            streams = [stack.enter_context(read(path, reading)) for path in ballots]
+            opened = [(name, one, one) for name, one in zip(names_of(ballots), streams, strict=True)]
+        lists = [
+            Ballots.read(name, Bar(stream, "reading", quiet=quiet).track(entries))
+            for name, stream, entries in opened
+        ]
+    lists = lists or [Ballots("figure 1", [figure_1()])]
     kept = None if export is None else limit
     page = ElectionPage(lists, settings, kept=kept, images=_images(ballots, image_root))
     for name, number in page.unmatched():
@@ -94,33 +106,6 @@ def _images(ballots: Sequence[str], root: str | None) -> Path | None:
     if not Path(root).is_dir():
         raise UsageError(f"--image-root: {root!r} is not a folder.")
     return Path(root)
-
-
-def _lists(paths: Sequence[str], reading: ReadOptions, quiet: bool) -> list[Ballots]:
-    from rangevote.formats import read
-    from rangevote.web.app import Ballots, names_of
-
-    lists = []
-    for path, name in zip(paths, names_of(paths), strict=True):
-        with read(path, reading) as entries:
-            lists.append(Ballots.read(name, Bar(entries, "reading", quiet=quiet).track(entries)))
-    return lists
-
-
-def _panel(
-    paths: Sequence[str], settings: Settings, reading: ReadOptions, quiet: bool
-) -> tuple[list[Ballots], Settings]:
-    """One list, of the ballots of all members."""
-    from rangevote.cli.members import panel_files
-    from rangevote.web.app import Ballots
-
-    files, settings = panel_files(paths, (), settings)
-    if not files.members:
-        raise UsageError("--panel needs several files, one for each member.")
-    with ExitStack() as stack:
-        first, entries = files.read(stack, reading)
-        tracked = Bar(first, "reading", quiet=quiet).track(entries)
-        return [Ballots.read(", ".join(files.members), tracked)], settings
 
 
 def export_page(page: ElectionPage, path: str, force: bool, quiet: bool, notes: Notes) -> None:
