@@ -30,7 +30,6 @@ def waits_for_more(process: subprocess.Popen[bytes]) -> bool:
     import fcntl
     import termios
 
-    assert process.stdin is not None
     unread = int.from_bytes(fcntl.ioctl(process.stdin, termios.FIONREAD, b"\0" * 4), sys.byteorder)
     state = subprocess.check_output(["ps", "-o", "stat=", "-p", str(process.pid)])
     return not unread and state.startswith(b"S")
@@ -40,7 +39,6 @@ def interrupted_run(data: Path, out: Path, *, stop_after: int) -> None:
     """Feed some ballots through a pipe, then press Ctrl-C."""
     listed = data.read_bytes().splitlines(keepends=True)
     process = spawn("vote", "-", "-o", out)
-    assert process.stdin is not None
     process.stdin.write(b"".join(listed[:stop_after]))
     process.stdin.flush()
     partial = out.with_name(out.name + ".partial")
@@ -131,17 +129,11 @@ def test_a_second_run_on_the_same_output_is_refused(tmp_path):
 @posix
 def test_a_reader_that_goes_away_ends_the_run_quietly(tmp_path):
     data = many(tmp_path / "in.jsonl", 5000)
-    process = spawn("vote", data)
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.stdout.close()
-    assert process.stderr is not None
-    err = process.stderr.read()
-    assert process.wait(timeout=120) in (0, 141)
-    assert err == b""
-    assert process.stdin is not None
-    process.stdin.close()
-    process.stderr.close()
+    with spawn("vote", data) as process:
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(timeout=120) in (0, 141)
 
 
 def test_a_full_disk_leaves_nothing_behind_and_the_old_output_intact(run, tmp_path, monkeypatch):
@@ -252,14 +244,9 @@ def test_a_run_that_is_killed_before_its_first_line_does_not_block_the_next(run,
 
 
 def test_results_are_written_as_they_come_from_a_pipe():
-    process = spawn("vote")
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(lines(ballot("first", "a b")))
-    process.stdin.flush()
-    assert json.loads(process.stdout.readline())["id"] == "first"  # before the input ends
-    process.stdin.close()
-    assert process.wait(timeout=120) == 0
-    process.stdout.close()
-    assert process.stderr is not None
-    process.stderr.close()
+    with spawn("vote") as process:
+        process.stdin.write(lines(ballot("first", "a b")))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == "first"  # before the input ends
+        process.stdin.close()
+        assert process.wait(timeout=120) == 0

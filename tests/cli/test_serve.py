@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import shutil
 import signal
 import subprocess
@@ -21,6 +20,7 @@ pytest.importorskip("openai", reason="the official client is not installed")
 import httpx
 import openai
 
+from tests.cli.conftest import spawn
 from tests.engines.llama import llama
 from tests.engines.openai.upstream import Upstream
 
@@ -33,12 +33,8 @@ class Serving:
     """The command in a process of its own; `lines` is its log."""
 
     def __init__(self, *arguments: object, env: dict[str, str] | None = None) -> None:
-        command = [sys.executable, "-m", "rangevote", "serve", "--port", "0", *map(str, arguments)]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **(env or {})}
-        )
+        self.process = spawn("serve", "--port", 0, *arguments, env=env or {})
         self.lines: list[dict[str, object]] = []
-        assert self.process.stderr is not None
         while not self.lines or self.lines[-1]["event"] in ("loading", "loaded"):
             self.lines.append(json.loads(self.process.stderr.readline()))
         assert self.lines[-1]["event"] == "ready", self.lines
@@ -47,7 +43,6 @@ class Serving:
         self._reader.start()
 
     def _read(self) -> None:
-        assert self.process.stderr is not None
         self.lines += [json.loads(line) for line in self.process.stderr]
 
     def __enter__(self) -> Serving:
@@ -62,11 +57,9 @@ class Serving:
     def __exit__(self, *error: object) -> None:
         if self.process.poll() is None:
             self.stop()
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
         assert self.process.stdout.read() == b""
-        self.process.stdout.close()
-        self.process.stderr.close()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            pipe.close()
 
     def client(self, key: str = "unused") -> openai.OpenAI:
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -162,15 +160,6 @@ def test_standard_output_by_its_name_goes_on_behind_what_is_there(run, three, tm
         process = spawn("vote", three, "-o", "/dev/stdout", "--text", stdout=file)
         assert process.communicate()[1] == b""
     assert out.read_bytes() == b"before\n" + run("vote", three, "--text").out
-
-
-@pytest.mark.parametrize("command", ["vote", "convert", "evaluate"])
-def test_a_process_of_the_shell_takes_the_output(run, three, tmp_path, command):
-    expected = run(*arguments(command, three, "-")).out
-    words = [sys.executable, "-m", "rangevote", *map(str, arguments(command, three, "FILE")[:-1])]
-    script = '"$@" >(cat > got; echo > done); until [ -e done ]; do sleep 0.05; done'
-    subprocess.run(["bash", "-c", script, "bash", *words], check=True, timeout=120, cwd=tmp_path)
-    assert (tmp_path / "got").read_bytes() == expected
 
 
 def test_what_was_written_through_cannot_be_resumed_or_be_a_table(run, three, null):

@@ -24,14 +24,6 @@ def test_each_ballot_gives_one_result_line_in_order(run, three):
         assert result["signature"] == one.signature
 
 
-def test_a_file_is_written_under_its_name_only_and_nothing_goes_to_stdout(run, three, tmp_path):
-    out = tmp_path / "winners.jsonl"
-    done = run("vote", three, "-o", out)
-    assert (done.code, done.out) == (0, b"")
-    assert len(out.read_bytes().splitlines()) == 3
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["nbest.jsonl", "winners.jsonl"]
-
-
 def test_text_prints_the_winner_alone_one_a_line(run):
     done = run("vote", "--text", stdin=lines(ballot(1, "a\nb c", "zz"), ballot(2, "x")))
     assert done.out == b"a b c\nx\n"

@@ -72,7 +72,6 @@ def fed(tmp_path: Path, first: bytes) -> tuple[subprocess.Popen[bytes], list[str
     """A run on two workers that has got some ballots and waits for more, and the workers' process ids."""
     process = spawn("vote", "-", "-o", tmp_path / "out.jsonl", "--workers", 2, "-s", "edit")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    assert process.stdin is not None
     process.stdin.write(first)
     process.stdin.flush()
     workers: list[str] = []
