@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -138,16 +139,14 @@ bool read_logprob(nb::handle value, double &number) {
     return number <= 0.0;  // not NaN
 }
 
-enum Field { TEXT, LOGPROB, TOKENS, MEMBER, SAMPLED, RARE };
-constexpr const char *FIELDS[] = {"text",   "logprob",   "tokens",     "member",         "sampled", "state",
-                                  "weight", "ranked_by", "tool_calls", "token_logprobs", "scores"};
-constexpr std::size_t NUMBER_OF_FIELDS = sizeof FIELDS / sizeof *FIELDS;
+// The fields of a hypothesis in their order (hypothesis.py, Hypothesis); those after SAMPLED but MEMBER are rare.
+enum Field { TEXT, TOKENS, LOGPROB, STATE, FINISHED, SAMPLED, WEIGHT, RANKED_BY, MEMBER };
 
-// Whether a value of one of the first four fields has nothing to refuse.
+// Whether a value of a usual field has nothing to refuse.
 bool is_usual(std::size_t field, PyObject *value) {
     double number;
     if (field == LOGPROB) return read_logprob(value, number);
-    if (field != TOKENS) return PyUnicode_CheckExact(value);
+    if (field != TOKENS) return (field == TEXT || field == MEMBER) && PyUnicode_CheckExact(value);
     const bool list = PyList_CheckExact(value);
     if (!list && !PyTuple_CheckExact(value)) return false;
     const Py_ssize_t size = list ? PyList_Size(value) : PyTuple_Size(value);
@@ -156,32 +155,31 @@ bool is_usual(std::size_t field, PyObject *value) {
     return true;
 }
 
-// The columns of hypotheses in which there is nothing to refuse: texts, log-probabilities, token ids, whether any was
-// sampled, members; None for a column without values. None in place of them if a value needs a second look
-// (hypothesis.py, check_rows): then Python makes the columns, or says what is wrong.
-nb::object usual_columns(nb::handle list) {
-    static PyObject *const *const names = [] {  // kept until the interpreter ends
-        static PyObject *made[NUMBER_OF_FIELDS];
-        for (std::size_t i = 0; i < NUMBER_OF_FIELDS; ++i) made[i] = PyUnicode_InternFromString(FIELDS[i]);
-        return made;
-    }();
-    const nb::tuple rows(list);
+// The columns of hypotheses, given as tuples, in which there is nothing to refuse: texts, log-probabilities, token ids,
+// whether any was sampled, members, and the sum of the probabilities; None for a column without values. None in place
+// of them if a value needs a second look (hypothesis.py, check_rows): then Python makes the columns, or says what is
+// wrong.
+nb::object usual_columns(nb::list rows) {
     if (!rows.size()) return nb::none();
-    nb::list columns[4];
+    nb::list columns[MEMBER + 1];
     bool sampled = false;
-    for (nb::handle row : rows)
-        for (std::size_t i = 0; i < NUMBER_OF_FIELDS; ++i) {
-            const nb::object value = nb::steal(PyObject_GetAttr(row.ptr(), names[i]));
-            if (!value.is_valid()) throw nb::python_error();
-            if (i == SAMPLED) sampled |= value.ptr() == Py_True;
-            if (i == SAMPLED || (value.is_none() && i != TEXT)) continue;
-            if (i >= RARE || !is_usual(i, value.ptr())) return nb::none();
+    double mass = 0.0;
+    for (nb::handle row : rows) {
+        std::size_t field = 0;
+        for (nb::handle value : nb::borrow<nb::tuple>(row)) {
+            const std::size_t i = field++;
+            if (i == FINISHED || i == SAMPLED) sampled |= i == SAMPLED && value.ptr() == Py_True;
+            if (i == FINISHED || i == SAMPLED || (value.is_none() && i != TEXT)) continue;
+            if (!is_usual(i, value.ptr())) return nb::none();
+            if (i == LOGPROB) mass += std::exp(PyFloat_AsDouble(value.ptr()));
             columns[i].append(value);
         }
+    }
     for (const nb::list &column : columns)
         if (column.size() && column.size() != rows.size()) return nb::none();
-    const auto some = [](const nb::list &column) { return column.size() ? nb::object(column) : nb::none(); };
-    return nb::make_tuple(columns[TEXT], some(columns[LOGPROB]), some(columns[TOKENS]), sampled, some(columns[MEMBER]));
+    const auto some = [](const nb::list &column) { return column.size() ? nb::object(nb::tuple(column)) : nb::none(); };
+    return nb::make_tuple(some(columns[TEXT]), some(columns[LOGPROB]), some(columns[TOKENS]), sampled,
+                          some(columns[MEMBER]), mass);
 }
 
 // P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.
@@ -202,6 +200,7 @@ class Election {
 
     struct Work {
         Side candidates, voters;
+        nb::object texts[2];
         Outcome outcome;
         bool two = false, usual = false;
     };
@@ -256,17 +255,19 @@ class Election {
         }
     }
 
-    // A side of a ballot, as a tuple of columns, each of them a tuple, or None if nothing is known.
-    static bool read(nb::handle columns, Side &side) {
+    // A side of a ballot, as a tuple of columns, or None where nothing is known. The texts are kept in a tuple, so
+    // that they live while other threads run.
+    static bool read(nb::handle columns, Side &side, nb::object &texts) {
         if (!PyTuple_CheckExact(columns.ptr())) return false;
         for (Py_ssize_t c = 0; c < PyTuple_Size(columns.ptr()); ++c) {
-            PyObject *column = PyTuple_GetItem(columns.ptr(), c);
-            if (column == Py_None) continue;
-            if (!PyTuple_CheckExact(column)) return false;
-            if (c == 0) side.texts.reserve(static_cast<std::size_t>(PyTuple_Size(column)));
-            if (c == 1) side.logprobs.reserve(static_cast<std::size_t>(PyTuple_Size(column)));
-            for (Py_ssize_t i = 0; i < PyTuple_Size(column); ++i)
-                if (!read_value(c, PyTuple_GetItem(column, i), side)) return false;
+            const nb::handle given = PyTuple_GetItem(columns.ptr(), c);
+            if (given.is_none()) continue;
+            const nb::tuple column(given);
+            if (c == 0) side.texts.reserve(column.size());
+            if (c == 0) texts = column;
+            if (c == 1) side.logprobs.reserve(column.size());
+            for (nb::handle value : column)
+                if (!read_value(c, value.ptr(), side)) return false;
         }
         const auto all_or_none = [&](const auto &column) { return column.empty() || column.size() == side.size(); };
         const std::size_t members = side.shares.size();  // numbered by election/settings.py, each there once or more
@@ -304,8 +305,7 @@ public:
         else if (weights != "usual") throw std::invalid_argument("no such weights: " + weights);
     }
 
-    // `ballots` are tuples of the candidates' columns and the voters', None where the candidates vote. Tuples and
-    // strings do not change, and the caller's list is copied, so that all of it lives while other threads run.
+    // `ballots` are tuples of the candidates' columns and the voters', None where the candidates vote.
     nb::list many(nb::handle list) const {
         const nb::tuple ballots(list);
         std::vector<Work> works(ballots.size());
@@ -314,7 +314,8 @@ public:
             const nb::tuple ballot = nb::borrow<nb::tuple>(ballots[i]);
             Work &work = works[i];
             work.two = !nb::handle(ballot[1]).is_none();
-            work.usual = read(ballot[0], work.candidates) && (!work.two || read(ballot[1], work.voters));
+            work.usual = read(ballot[0], work.candidates, work.texts[0]) &&
+                         (!work.two || read(ballot[1], work.voters, work.texts[1]));
             bytes += work.candidates.bytes() + (work.two ? work.voters.bytes() : 0);
         }
         if (bytes > LARGE) {

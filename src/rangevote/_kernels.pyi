@@ -11,10 +11,17 @@ Answer = tuple[int, float, float | None, bool, bool, bytes]
 
 def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array: ...
 
-#: Texts, log-probabilities, token ids, whether any was sampled, members.
-UsualColumns = tuple[list[str], list[float] | None, list[Sequence[int]] | None, bool, list[str] | None]
+#: Texts, log-probabilities, token ids, whether any was sampled, members, and the sum of the probabilities.
+UsualColumns = tuple[
+    tuple[str, ...],
+    tuple[float, ...] | None,
+    tuple[Sequence[int], ...] | None,
+    bool,
+    tuple[str, ...] | None,
+    float,
+]
 
-def usual_columns(rows: Sequence[Any]) -> UsualColumns | None: ...
+def usual_columns(rows: list[tuple[Any, ...]]) -> UsualColumns | None: ...
 
 class Election:
     def __init__(

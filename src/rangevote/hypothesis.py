@@ -125,33 +125,41 @@ class Hypotheses(Sequence[Hypothesis]):
 
     # not a dataclass: msgspec would write one as an object, not as a list
     __slots__ = (
-        *("_logprobs", "members", "numbers", "role", "rows", "sampled"),
+        *("_logprobs", "_mass", "members", "numbers", "role", "rows", "sampled"),
         *("states", "texts", "tokens", "tool_calls", "weights"),
     )
 
     def __init__(
         self,
-        texts: list[str] | None,
+        texts: Sequence[str] | None,
         numbers: Sequence[float | None] | None = None,
         *,
         role: str = "candidates",
         tokens: Sequence[Sequence[int] | None] | None = None,
-        states: list[Sequence[float] | None] | None = None,
+        states: Sequence[Sequence[float] | None] | None = None,
         weights: Array | None = None,
         sampled: bool = False,
         rows: Sequence[Hypothesis] | None = None,
         members: Sequence[str] | None = None,
         tool_calls: Sequence[Sequence[ToolCall] | None] | None = None,
+        mass: float | None = None,
     ) -> None:
         self.texts, self.numbers, self.role, self.tokens, self.states = texts, numbers, role, tokens, states
         self.weights, self.sampled, self.rows, self.members = weights, sampled, rows, members
-        self.tool_calls = tool_calls
+        self.tool_calls, self._mass = tool_calls, mass
         self._logprobs: Array | None = None
 
     @property
     def complete(self) -> bool:
         """Whether every log-probability is known."""
         return self.numbers is not None and None not in self.numbers
+
+    @property
+    def mass(self) -> float:
+        """The sum of the known probabilities: the most that distinct sequences can sum to."""
+        if self._mass is None:
+            self._mass = sum(math.exp(number) for number in self.numbers or () if number is not None)
+        return self._mass
 
     @property
     def logprobs(self) -> Array | None:
@@ -194,7 +202,19 @@ class Hypotheses(Sequence[Hypothesis]):
         if kinds == {str}:
             return cls(values, _logprobs_of(logprobs, len(values), role), role=role)
         rows = values if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(values)]
-        return cls._from_rows(rows, logprobs, role)
+        usual = None if logprobs is not None else cls.of_usual(rows, role)
+        return cls._from_rows(rows, logprobs, role) if usual is None else usual
+
+    @classmethod
+    def of_usual(cls, rows: Sequence[Hypothesis], role: str) -> Hypotheses | None:
+        """Columns of rows in which there is nothing to refuse, in one step; None if that needs a closer look,
+        or there are no compiled kernels."""
+        if usual_columns is None or (columns := usual_columns(list(map(astuple, rows)))) is None:
+            return None
+        texts, numbers, tokens, sampled, members, mass = columns
+        return cls(
+            texts, numbers, role=role, tokens=tokens, sampled=sampled, rows=rows, members=members, mass=mass
+        )
 
     @classmethod
     def _of_panel(
@@ -226,10 +246,6 @@ class Hypotheses(Sequence[Hypothesis]):
     def _from_rows(
         cls, rows: Sequence[Hypothesis], logprobs: Logprobs | Mapping[str, Logprobs], role: str
     ) -> Hypotheses:
-        usual = None if usual_columns is None or logprobs is not None else usual_columns(rows)
-        if usual is not None:
-            values, floats, ids, some_sampled, names = usual
-            return cls(values, floats, role=role, tokens=ids, sampled=some_sampled, rows=rows, members=names)
         columns = _present(list(zip(*map(astuple, rows), strict=True))) if rows else [None] * 12
         texts, tokens, numbers, states, _, sampled, weights, _, members, calls, *_ = columns
         check_rows(rows, role)
@@ -253,11 +269,11 @@ class Hypotheses(Sequence[Hypothesis]):
                 f"and as an argument. Give them once."
             )
         return cls(
-            None if texts is None else list(texts),
+            texts,
             _logprobs_of(numbers if logprobs is None else logprobs, len(rows), role),
             role=role,
             tokens=tokens,
-            states=None if states is None else list(states),
+            states=states,
             weights=None if weights is None else np.array(weights, dtype=np.float64),
             sampled=sampled is not None and True in sampled,
             rows=rows,
@@ -283,6 +299,15 @@ class Hypotheses(Sequence[Hypothesis]):
 
     def __iter__(self) -> Iterator[Hypothesis]:
         return iter(self.rows) if self.rows is not None else (self[i] for i in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Equal to any sequence of the same hypotheses."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    __hash__ = None  # type: ignore[assignment]  # as of lists
 
     def logprob(self, index: int) -> float | None:
         """The log-probability of one hypothesis, None where it is not known."""
@@ -501,30 +526,47 @@ def check_logprob(number: float, field: str) -> float:
 # Which values are valid
 
 
-def check(ballot: Ballot, role: str = "candidates") -> None:
-    """Refuse a ballot with a value that cannot be voted on, by the name of its field; `role` is what the
-    candidates are called there."""
+def check(ballot: Ballot, role: str = "candidates") -> Ballot:
+    """The ballot with checked lists; a value that cannot be voted on is refused by the name of its field.
+    `role` is what the candidates are called there."""
+    candidates = _checked(ballot.candidates, role)
+    voters = None if ballot.voters is None else _checked(ballot.voters, "voters")
+    _check_states({role: candidates, "voters": voters or ()})
+    return Ballot(candidates, voters, ballot.id, ballot.source, ballot.references, ballot.carry)
+
+
+def _checked(items: Sequence[Hypothesis | str], role: str) -> Sequence[Hypothesis]:
+    """Columns where that takes one step. Others stay rows, since what cannot be elected, such as texts among
+    token ids, can still be converted."""
+    if isinstance(items, Hypotheses):
+        return items
+    if set(map(type, items)) != {Hypothesis}:
+        items = [Hypothesis(item) if isinstance(item, str) else item for item in items]
+    rows: Sequence[Hypothesis] = items  # type: ignore[assignment]
+    columns = Hypotheses.of_usual(rows, "candidates" if role == "hypotheses" else role)
+    if columns is None:
+        check_rows(rows, role)
+    return rows if columns is None else columns
+
+
+def _check_states(lists: Mapping[str, Sequence[Hypothesis]]) -> None:
     size: int | None = None
-    for name, rows in ((role, ballot.candidates), ("voters", ballot.voters or ())):
-        if usual_columns is not None and usual_columns(rows) is not None:
-            continue
-        check_rows(rows, name, typed=True)
-        for i, row in enumerate(rows):
+    for role, rows in lists.items():
+        for i, row in enumerate(() if isinstance(rows, Hypotheses) and rows.states is None else rows):
             if row.state is None:
                 continue
             wrong = next((j for j, number in enumerate(row.state) if not math.isfinite(number)), None)
             if wrong is not None:
                 problem = f"expected a finite number, got {row.state[wrong]!r}."
-                raise DataError(problem, field=f"{name}[{i}].state[{wrong}]")
+                raise DataError(problem, field=f"{role}[{i}].state[{wrong}]")
             size = len(row.state) if size is None else size
             if len(row.state) != size:
                 problem = f"has {len(row.state)} numbers while others have {size}."
-                raise DataError(problem, field=f"{name}[{i}].state")
+                raise DataError(problem, field=f"{role}[{i}].state")
 
 
-def check_rows(rows: Sequence[Hypothesis], role: str, *, typed: bool = False) -> None:
-    """Refuse a hypothesis with a value that cannot be voted on; states are left to those who use them.
-    `typed`: whoever read the token ids has seen that they are whole numbers."""
+def check_rows(rows: Sequence[Hypothesis], role: str) -> None:
+    """Refuse a hypothesis with a value that cannot be voted on; states are left to those who use them."""
     for i, row in enumerate(rows):
         # most have a text, perhaps token ids and a log-probability, and none of the others
         tokens, logprob = row.tokens, row.logprob
@@ -536,9 +578,7 @@ def check_rows(rows: Sequence[Hypothesis], role: str, *, typed: bool = False) ->
             or row.tool_calls is not None
             or row.token_logprobs is not None
             or row.scores is not None
-            or not (
-                typed or tokens is None or (type(tokens) in (list, tuple) and set(map(type, tokens)) <= {int})
-            )
+            or not (tokens is None or (type(tokens) in (list, tuple) and set(map(type, tokens)) <= {int}))
         ):
             _check_row(row, f"{role}[{i}]")
         if logprob is not None and not (type(logprob) is float and logprob <= 0.0):

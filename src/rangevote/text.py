@@ -44,7 +44,7 @@ MAX_LINE_BYTES = 256 * 2**20
 #: many plain bytes.
 MAX_EXPANSION, EXPANSION_FLOOR = 500, 2**24
 #: Bytes asked for at a time; a pipe may give fewer.
-CHUNK = 2**18
+CHUNK = 2**16
 #: Bytes of a file that are read to see whether it is compressed; few, so that a bomb is found early.
 HEAD = 2**14
 #: What a Parquet file begins with, which is read from its end (`random_access`).

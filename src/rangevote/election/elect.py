@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -111,9 +110,7 @@ def _warn_of_voters(result: Result) -> Result:
             missing = f"panel member {name!r} has no {result.voters.role}"
             warn(f"{missing}; its share was divided among the others.")
     voters, weighting = result.voters, result.weighting
-    if "probability" not in weighting or (
-        weighting == "probability" and sum(map(math.exp, voters.numbers or ())) <= 1.0  # type: ignore[arg-type]
-    ):
+    if "probability" not in weighting or (weighting == "probability" and voters.mass <= 1.0):
         return result
     mass = max(distinct_mass(part) for _, part in voters.by_member())
     if mass > 1 + MASS_SLACK:
@@ -237,7 +234,7 @@ def _side(listed: Hypotheses, panel: PanelShares | None, ends: bool = False) -> 
         number = {name: i for i, name in enumerate(panel.shares)}
         columns += [None] * (5 - len(columns))
         columns += [map(number.__getitem__, listed.members or ()), panel.shares.values()]
-    return tuple([None if column is None else tuple(column) for column in columns])
+    return tuple(columns)
 
 
 def _result(sides: Sides, answer: Answer | None, panel: PanelShares | None) -> Result:

@@ -25,7 +25,7 @@ from rangevote.election.weights import MASS_SLACK, distinct_mass
 from rangevote.errors import DataError, UsageError, nearest
 from rangevote.formats.logprobs import AS_IS, Scale, ballot_scale, number
 from rangevote.formats.reader import Decode, ReadOptions
-from rangevote.hypothesis import Ballot, Hypothesis, check
+from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis, check
 
 T = TypeVar("T")
 
@@ -167,20 +167,9 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
             f"has no candidates; expected {SCHEMA}, or name what has them with --field, or what "
             f"single samples are to be grouped by with --group-by"
         )
-    ballot = Ballot(
-        _objects(candidates),
-        None if line.voters is None else _objects(line.voters),
-        line.id,
-        line.source,
-        line.references or (),
-    )
+    # a plain text is a hypothesis, which `check` makes of it
+    ballot = Ballot(candidates, line.voters, line.id, line.source, line.references or ())  # type: ignore[arg-type]
     return accept(ballot, options, role, scale)
-
-
-def _objects(hypotheses: list[Hypothesis | str]) -> list[Hypothesis]:
-    if str in map(type, hypotheses):
-        return [Hypothesis(item) if isinstance(item, str) else item for item in hypotheses]
-    return hypotheses  # type: ignore[return-value]
 
 
 def accept(
@@ -191,17 +180,16 @@ def accept(
     `role` is what the file calls the candidates. Probabilities of distinct sequences that sum to more than 1
     are reported.
     """
-    if scale is None or (scale.factor, scale.alpha, scale.softmax) != (1.0, 0.0, False):
+    if scale is not AS_IS:
         apply = _without_logprobs if scale is None else scale.apply
-        voters = None if ballot.voters is None else apply(ballot.voters, "voters")
-        ballot = msgspec.structs.replace(ballot, candidates=apply(ballot.candidates, role), voters=voters)
-    check(ballot, role)
+        voters = None if ballot.voters is None else apply(_objects(ballot.voters), "voters")
+        candidates = apply(_objects(ballot.candidates), role)
+        ballot = msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
+    ballot = check(ballot, role)
     for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters)):
         if not hypotheses or (scale is not None and not scale.complete):
             continue
-        logprobs = [h.logprob for h in hypotheses if h.logprob is not None]
-        # the sum is a bound: equal sequences are all in it
-        if sum(map(math.exp, logprobs)) <= 1:
+        if isinstance(hypotheses, Hypotheses) and hypotheses.mass <= 1:
             continue
         mass = distinct_mass(hypotheses)
         if mass > 1 + MASS_SLACK:
@@ -215,6 +203,10 @@ def accept(
                 key=("mass", name),
             )
     return ballot
+
+
+def _objects(hypotheses: Sequence[Hypothesis | str]) -> list[Hypothesis]:
+    return [Hypothesis(item) if isinstance(item, str) else item for item in hypotheses]
 
 
 def _without_logprobs(hypotheses: Sequence[Hypothesis], role: str) -> list[Hypothesis]:

@@ -168,7 +168,7 @@ class TextMeasure(Measure):
                 return []
             raise DataError(f"have token ids but no text, which {self.name} needs.", field=hypotheses.role)
         refuse_surrogates(hypotheses)
-        return hypotheses.texts
+        return list(hypotheses.texts)
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         return [text if text.strip() else None for text in self.texts(candidates)]

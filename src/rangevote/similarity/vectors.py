@@ -104,7 +104,7 @@ def unit_vectors(vectors: Array) -> Array:
     return result
 
 
-def _finite(states: list[Any], role: str) -> Array:
+def _finite(states: Sequence[Any], role: str) -> Array:
     try:
         vectors = np.array(states, dtype=np.float64)
     except (TypeError, ValueError) as error:
