@@ -127,13 +127,21 @@ class RequestBuilder:
     def query(self, search: Search, request: Request, role: str) -> Query:
         path, body = self._input(request.input)
         members = self.voter_models if role == "voters" and self.voter_models else self.models
-        body = {"model": members[0], **body, **self._fields(search, path)}
+        dialect = DIALECTS[self.kind]
+        body |= {"model": members[0], "max_tokens": search.max_new_tokens}
+        if search.min_new_tokens and dialect.min_tokens:
+            body[dialect.min_tokens] = search.min_new_tokens
+        if isinstance(search, Beam):
+            body |= beam_fields(path, search.length_penalty)
+        else:
+            assert isinstance(search, Sampling)
+            cuts = asdict(search.truncation())
+            body |= {**dialect.off, **{name: value for name, value in cuts.items() if value is not None}}
         if self.logprobs:
             body["logprobs"] = LOGPROBS[path]
         body = {name: value for name, value in {**body, **self.extra}.items() if value is not None}
         if isinstance(search, Beam):
             return Query(path, body, search.size, beams=True, members=members)
-        assert isinstance(search, Sampling)
         seed = None
         if self.extra.get("seed", "") is not None:
             # depends on the input's number in the run, so that a resumed run draws the same samples
@@ -153,17 +161,6 @@ class RequestBuilder:
         if not input:
             raise DataError("the prompt is empty.")
         return COMPLETIONS, {"prompt": input}
-
-    def _fields(self, search: Search, path: str) -> dict[str, Any]:
-        dialect = DIALECTS[self.kind]
-        fields: dict[str, Any] = {"max_tokens": search.max_new_tokens}
-        if search.min_new_tokens and dialect.min_tokens:
-            fields[dialect.min_tokens] = search.min_new_tokens
-        if isinstance(search, Beam):
-            return {**fields, **beam_fields(path, search.length_penalty)}
-        assert isinstance(search, Sampling)
-        cuts = {name: value for name, value in asdict(search.truncation()).items() if value is not None}
-        return {**fields, **dialect.off, **cuts}
 
 
 def check_search(search: Search, kind: str) -> None:

@@ -111,25 +111,23 @@ class SamplePool:
         self.ends: list[int] = []  # how many were usable after each round
 
     def add(self, samples: Samples, asked: int) -> None:
-        """Add the samples of a round in which so many were requested."""
+        """Add the samples of a round in which so many were requested; those that are missing are counted."""
         self.usage += samples.usage
         self.size += samples.characters
+        self.asked += asked
+        self.failed += samples.failed
+        self.counts["failed"] += max(0, asked - len(samples.choices))
+        if not samples.choices:
+            return
         before = self.usable
         outcomes = [self._outcome(choice) for choice in samples.choices]
         self._choices += zip(outcomes, samples.choices, strict=True)
         self.counts.update(outcomes)
-        self.fail(samples.failed, asked, missing=max(0, asked - len(samples.choices)))
         self.usable = self._usable()
         if self.usable[: len(before)] != before:  # others are usable now
             self.ends.clear()
         if self.usable:
             self.ends.append(len(self.usable))
-
-    def fail(self, errors: Sequence[UpstreamError], asked: int, missing: int) -> None:
-        """Count samples that are missing."""
-        self.asked += asked
-        self.failed += errors
-        self.counts["failed"] += missing
 
     def _outcome(self, choice: ServerChoice) -> str:
         if choice.kind in ("text", "null") and choice.finish_reason == "content_filter" and self._longest:
@@ -286,17 +284,15 @@ class ServerElection:
             sum(answer.calls for answer in answers),
             [error for answer in answers for error in answer.failed],
         )
-        if not samples.choices:
-            if samples.failed and not self.more:
-                self.failed(query, pool, samples.failed[0])
-            pool.fail(samples.failed, len(draws), missing=len(draws))
-            return False
+        if not samples.choices and samples.failed and not self.more:
+            self.failed(query, pool, samples.failed[0])
         if samples.characters <= MANY:
             pool.add(samples, len(draws))
         else:
             await self.run(lambda: pool.add(samples, len(draws)))
-        self.received(query, pool, samples, len(draws))
-        return True
+        if samples.choices:
+            self.received(query, pool, samples, len(draws))
+        return bool(samples.choices)
 
     async def _ask_member(self, query: Query, name: str, draws: range) -> Samples:
         """A member's samples; none if it failed."""
