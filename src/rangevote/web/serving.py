@@ -142,42 +142,34 @@ def server(
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     class HeaderLimits(HttpToolsProtocol):
-        timer: asyncio.TimerHandle | None = None
+        timer: asyncio.TimerHandle  # cancelled while no headers are under way
         received = 0
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self.start_timer()
+            self.timer = self.loop.call_later(header_seconds, transport.close)
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self.start_timer()
+            if self.timer.cancelled():
+                self.timer = self.loop.call_later(header_seconds, self.transport.close)
 
         def on_headers_complete(self) -> None:
-            self.stop_timer()
+            self.timer.cancel()
             super().on_headers_complete()
 
         def data_received(self, data: bytes) -> None:
             self.received += len(data)
             super().data_received(data)
-            if self.timer is None:
+            if self.timer.cancelled():
                 self.received = 0
             elif self.received > header_bytes:
                 self.transport.write(b"HTTP/1.1 431 \r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
                 self.transport.close()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self.stop_timer()
+            self.timer.cancel()
             super().connection_lost(exc)
-
-        def start_timer(self) -> None:
-            if self.timer is None:
-                self.timer = self.loop.call_later(header_seconds, self.transport.close)
-
-        def stop_timer(self) -> None:
-            if self.timer is not None:
-                self.timer.cancel()
-                self.timer = None
 
     async def notify() -> None:
         if ready is not None:

@@ -187,14 +187,8 @@ MODES: dict[str, Callable[[Asked], Reply]] = {
     "declines": lambda asked: first_choice(asked, message(refusal="I cannot help with that.")),
     "greedy": lambda asked: completion(asked, [{**choice(asked, 0), "index": i} for i in range(asked.n)]),
     "reasons_apart": lambda asked: reasoned(asked, lambda a, why: {"content": a, "reasoning_content": why}),
-    "reasons_by_the_other_name": lambda asked: reasoned(
-        asked, lambda text, why: {"content": text, "reasoning": why}
-    ),
     "reasons_inline": lambda asked: reasoned(
         asked, lambda text, why: {"content": f"<think>\n{why}\n</think>\n\n{text}"}
-    ),
-    "reasons_after_the_prompt": lambda asked: reasoned(  # whose end was the first tag
-        asked, lambda text, why: {"content": f"{why}\n</think>\n\n{text}"}
     ),
 }
 
