@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rangevote.election.sequential_test import deal, log_wealth
+from rangevote.election.sequential_test import Bets, deal
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -82,7 +82,7 @@ def dealt(grades: np.ndarray, ends: list[int], alpha: float) -> Declared:
     grades = np.hstack([np.zeros((len(grades), 1)), grades])  # the answer that nobody gave leads when all tie
     columns = np.argsort(np.where(grades.any(axis=0), grades.argmax(axis=0), -1), kind="stable")
     grades = grades[:, columns]
-    wealth = np.maximum.accumulate(log_wealth(grades, np.zeros(grades.shape[1]), 1.0, looks), axis=0)
+    wealth = np.maximum.accumulate(Bets(grades, np.zeros(grades.shape[1]), 1.0, looks).log_wealth(), axis=0)
     left = wealth < -math.log(alpha)  # (looks, groups)
     leaders = grades.cumsum(axis=0)[looks - 1].argmax(axis=1)
     asked = np.isin(looks, ends)
@@ -98,12 +98,12 @@ def declared(grades: np.ndarray, alpha: float, *, within: float = 0.0) -> Declar
     groups = np.arange(grades.shape[1])
     if within:  # the wealth is that of whoever leads, so each leader is looked at by itself
         for n in ends:
-            wealth = log_wealth(grades[:n], 0.0 * groups, 1.0, ends[:n], within)
+            wealth = Bets(grades[:n], 0.0 * groups, 1.0, ends[:n], within).log_wealth()
             leader = int(grades[:n].sum(axis=0).argmax())
             if ((wealth.max(axis=0) >= -math.log(alpha)) | (groups == leader)).all():
                 return Declared(int(n), leader)
         return Declared(None, None)
-    wealth = np.maximum.accumulate(log_wealth(grades, 0.0 * groups, 1.0, ends), axis=0)
+    wealth = np.maximum.accumulate(Bets(grades, 0.0 * groups, 1.0, ends).log_wealth(), axis=0)
     left = wealth < -math.log(alpha)  # (voters, groups)
     leaders = grades.cumsum(axis=0).argmax(axis=1)
     return first(left.sum(axis=1) == 1, left[ends - 1, leaders], leaders)

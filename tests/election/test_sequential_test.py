@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.election.sequential_test import PURSES, STAKES, deal, log_wealth, rounds
+from rangevote.election.sequential_test import PURSES, STAKES, Bets, deal, rounds
 from tests.election.electorates import CLOSE, Declared, dealt, declared, errors, shares, shuffled, similar
 
 ALPHA = 0.1
@@ -142,7 +142,7 @@ def test_the_wealth_of_a_fair_game_does_not_grow_on_average():
     for i in range(2**11):
         first = np.array([1.0, *(float(i >> j & 1) for j in range(11))])
         grades = np.stack([first, 1 - first], axis=1)
-        wealth.append(np.exp(log_wealth(grades, np.zeros(2), 1.0, ends)[-1]))
+        wealth.append(np.exp(Bets(grades, np.zeros(2), 1.0, ends).log_wealth()[-1]))
     assert np.mean(wealth, axis=0) == pytest.approx([1.0, 1.0], rel=1e-12)
     assert PURSES.sum() == pytest.approx(1.0)
     assert STAKES.max() == 0.999
@@ -158,7 +158,7 @@ def test_the_wealth_of_a_fair_panel_does_not_grow_on_average():
         first = np.concatenate([[1.0, 1.0, 1.0], bits])  # a round that names the leader
         odds = np.where(bits == 1, np.tile(chances, 3), 1 - np.tile(chances, 3)).prod()
         grades = np.stack([first, 1 - first], axis=1)
-        wealth = log_wealth(grades, np.zeros(2), 1.0, np.array([3, 6, 9, 12]), 0.0, powers)
+        wealth = Bets(grades, np.zeros(2), 1.0, np.array([3, 6, 9, 12]), 0.0, powers).log_wealth()
         mean += odds * np.exp(wealth[-1])
     assert mean.max() <= 1.0
     assert mean.min() > 0.2  # and they do bet

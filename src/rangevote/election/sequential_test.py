@@ -39,6 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,57 +105,49 @@ def deal(ends: Sequence[int]) -> tuple[Integers, Integers]:
     return order, np.array(sorted(doubled.union(ends) - {0}), dtype=np.int64)
 
 
-def sole_survivor(
-    totals: Array,
-    own: Array,
-    width: float,
-    ends: Integers,
-    alpha: float,
-    within: float = 0.0,
-    powers: Array | float = 1.0,
-) -> int | None:
-    """The leader, if all rivals are rejected; else None.
+class Bets(NamedTuple):
+    """What is bet on: `totals` (voters, groups) are grades with what is a group's `own` (groups,).
 
-    `totals` (voters, groups) are grades with what is a group's `own` (groups,), `width` is the largest
-    difference of two grades, `ends` says how many voters there were after each batch, `powers` (voters,) what
-    the voters of a panel count, at most 1.
+    `width` is the largest difference of two grades, `ends` says how many voters there were after each batch,
+    `powers` (voters,) what the voters of a panel count, at most 1.
     """
-    leader = int(leading(totals, ends, powers)[-1])
-    wealth = log_wealth(totals, own, width, ends, within, powers)
-    rejected = wealth.max(axis=0) >= -math.log(alpha)
-    return leader if not rejected[leader] and rejected.sum() == totals.shape[1] - 1 else None
 
+    totals: Array
+    own: Array
+    width: float
+    ends: Integers
+    within: float = 0.0
+    powers: Array | float = 1.0
 
-def leading(totals: Array, ends: Integers, powers: Array | float) -> Integers:
-    """Who leads after each batch, shape (batches,)."""
-    leaders: Integers = (totals * np.reshape(powers, (-1, 1))).cumsum(axis=0)[ends - 1].argmax(axis=1)
-    return leaders
+    def sole_survivor(self, alpha: float) -> int | None:
+        """The leader if all rivals are rejected, otherwise None."""
+        leader = int(self.leaders()[-1])
+        rejected = self.log_wealth().max(axis=0) >= -math.log(alpha)
+        return leader if not rejected[leader] and rejected.sum() == len(rejected) - 1 else None
 
+    def leaders(self) -> Integers:
+        """The group that leads after each batch, shape (batches,)."""
+        counted = self.totals * np.reshape(self.powers, (-1, 1))
+        return np.asarray(counted.cumsum(axis=0)[self.ends - 1].argmax(axis=1))
 
-def log_wealth(
-    totals: Array,
-    own: Array,
-    width: float,
-    ends: Integers,
-    within: float = 0.0,
-    powers: Array | float = 1.0,
-) -> Array:
-    """What those who bet against each group have after each batch, shape (batches, groups)."""
-    leaders = leading(totals, ends, powers)
-    backed = np.repeat(np.concatenate([leaders[:1], leaders[:-1]]), np.diff(ends, prepend=0))  # (voters,)
-    ahead = np.take_along_axis(totals, backed[:, None], axis=1) - totals + within  # (voters, groups)
-    worst = width + own - own[backed][:, None] - within
-    wins = ahead / np.maximum(worst, NARROWEST)
-    wins[: ends[0]] = 0.0  # nobody leads yet
-    wins[np.arange(len(backed)), backed] = 0.0
-    purse = 0.0
-    if within:
-        wins[backed != leaders[-1]] = 0.0
-        turn = list(dict.fromkeys([*backed[ends[0] :].tolist(), int(leaders[-1])])).index(leaders[-1]) + 1
-        purse = -math.log(turn * (turn + 1))
-    counts = np.reshape(powers, (-1, 1))
-    wealth = np.full((len(ends), totals.shape[1]), -np.inf)
-    for stake, share in zip(STAKES.tolist(), PURSES.tolist(), strict=True):
-        won = (np.log1p(stake * wins) * counts).cumsum(axis=0)[ends - 1] + math.log(share)
-        np.logaddexp(wealth, won, out=wealth)
-    return wealth + purse
+    def log_wealth(self) -> Array:
+        """What those who bet against each group have after each batch, shape (batches, groups)."""
+        totals, own, width, ends, within, powers = self
+        leaders = self.leaders()
+        backed = np.repeat(np.concatenate([leaders[:1], leaders[:-1]]), np.diff(ends, prepend=0))  # (voters,)
+        ahead = np.take_along_axis(totals, backed[:, None], axis=1) - totals + within  # (voters, groups)
+        worst = width + own - own[backed][:, None] - within
+        wins = ahead / np.maximum(worst, NARROWEST)
+        wins[: ends[0]] = 0.0  # nobody leads yet
+        wins[np.arange(len(backed)), backed] = 0.0
+        purse = 0.0
+        if within:
+            wins[backed != leaders[-1]] = 0.0
+            turn = list(dict.fromkeys([*backed[ends[0] :].tolist(), int(leaders[-1])])).index(leaders[-1]) + 1
+            purse = -math.log(turn * (turn + 1))
+        counts = np.reshape(powers, (-1, 1))
+        wealth = np.full((len(ends), totals.shape[1]), -np.inf)
+        for stake, share in zip(STAKES.tolist(), PURSES.tolist(), strict=True):
+            won = (np.log1p(stake * wins) * counts).cumsum(axis=0)[ends - 1] + math.log(share)
+            np.logaddexp(wealth, won, out=wealth)
+        return wealth + purse

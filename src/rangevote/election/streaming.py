@@ -19,11 +19,11 @@ from rangevote.election.result import Result
 from rangevote.election.rules import NOT_ADAPTIVE, WITHOUT_VOTERS, Contest, ranked
 from rangevote.election.sequential_test import (
     FIRST_ROUND,
+    Bets,
     Integers,
     check_within,
     deal,
     rounds,
-    sole_survivor,
 )
 from rangevote.election.settings import ElectionOptions, Settings, settings_of, with_option_names
 from rangevote.election.weights import default_weights, weigh
@@ -213,7 +213,7 @@ class Electorate:
         power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
         for _ in range(seats):
             total = power * (grades + own)[:, left]
-            winner = sole_survivor(total, own[left], self._width(), ends, alpha, within, powers)
+            winner = Bets(total, own[left], self._width(), ends, within, powers).sole_survivor(alpha)
             if winner is None:
                 return False
             leader = left.pop(winner)
@@ -256,9 +256,8 @@ class Electorate:
                 totals = np.hstack([np.zeros((len(totals), 1)), totals[:, columns]])
                 leader = 1 + int(np.flatnonzero(columns == leader)[0])
             own = np.zeros(totals.shape[1])
-            if len(own) > 1 and leader != sole_survivor(
-                totals, own, self._width(), ends, alpha / 3, within, powers
-            ):
+            bets = Bets(totals, own, self._width(), ends, within, powers)
+            if len(own) > 1 and leader != bets.sole_survivor(alpha / 3):
                 return False
         return True
 
