@@ -85,13 +85,6 @@ def test_the_vote_among_n_samples_is_that_over_all_their_subsets(question):
     assert expected[-1] == pytest.approx(question.accuracy)  # all samples
 
 
-def test_a_vote_worked_out_by_hand():
-    """Two right samples and one wrong: of 3 pairs one is right for sure, two are tied."""
-    question = Question((2, 1), 0, (True, False))
-    assert question.maj_right([1, 2, 3]) == pytest.approx([2 / 3, 1 / 3 + 2 / 3 / 2, 1])
-    assert question.entropy == pytest.approx(math.log(3) - 2 / 3 * math.log(2))
-
-
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_pass_is_the_share_of_subsets_with_a_right_sample(question):
     marks = np.repeat([*question.right, False], [*question.counts, question.abstained])

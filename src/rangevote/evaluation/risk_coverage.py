@@ -24,7 +24,7 @@ import numpy as np
 from rangevote.errors import UsageError, need, shown
 from rangevote.evaluation.plot import Curve, Panel
 from rangevote.evaluation.tables import Cell, Column, Table, TableRow
-from rangevote.hypothesis import Array
+from rangevote.hypothesis import Array, is_number
 from rangevote.similarity.base import number_text
 
 #: The probability with which the bound may fail.
@@ -77,8 +77,7 @@ class RiskCurve:
 
 def check_risk(max_risk: object) -> None:
     """Refuse a value that is not a risk."""
-    number = isinstance(max_risk, (int, float)) and not isinstance(max_risk, bool)
-    if max_risk is not None and (not number or not 0 <= max_risk <= 1):  # type: ignore[operator]
+    if max_risk is not None and not (is_number(max_risk) and 0 <= max_risk <= 1):
         raise UsageError(f"max_risk must be a share of wrong answers from 0 to 1, got {shown(max_risk)}.")
 
 

@@ -16,7 +16,7 @@ from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, evidence, l
 from rangevote.election.settings import has_temperature
 from rangevote.election.weights import weigh
 from rangevote.errors import DataError, UsageError
-from rangevote.hypothesis import Array, Ballot, Hypotheses
+from rangevote.hypothesis import Array, Ballot, Hypotheses, is_number
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity
 from rangevote.similarity.base import Poll, number_text
 from rangevote.similarity.ngram import DEFAULT_UNIT, Ngrams
@@ -124,10 +124,9 @@ def grid(
         if isinstance(values, (str, bytes)) or not len(values):
             raise UsageError(f"{name} must be a list with something in it, got {values!r}.")
         for value in values:
-            number = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not (number if highest is not None else isinstance(value, str)):
+            if not (isinstance(value, str) if highest is None else is_number(value)):
                 raise UsageError(f"{name}: {value!r} is not a {'name' if highest is None else 'number'}.")
-            if highest is not None and not (0 <= float(value) <= highest and float(value) < math.inf):
+            if highest is not None and not (0 <= value <= highest and value < math.inf):
                 raise UsageError(f"{name} must be finite numbers from 0 to {highest:g}, got {value!r}.")
     if 0 in tried:
         raise UsageError("temperatures must be above 0, got 0.")
