@@ -1,4 +1,4 @@
-"""Simulated electorates, in which errors of a stopping rule would show, and what rules do with them.
+"""Simulated electorates, in which errors of a stopping rule would show, and what the rule does with them.
 
 An electorate is an array of grades (voters, groups); the true winner is group 0, by a hair or clearly. Group
 columns that nobody votes for among the first voters are answers that are not seen yet.
@@ -124,10 +124,10 @@ def shuffled(draw: Draw, seed: int, voters: int) -> tuple[np.ndarray, int]:
     return grades[:, order], int(np.flatnonzero(order == 0)[0])
 
 
-def errors(draw: Draw, number: int, voters: int, alpha: float, rule: Callable[..., Declared]) -> int:
+def errors(draw: Draw, number: int, voters: int, alpha: float) -> int:
     """In how many electorates a wrong winner is ever named."""
     wrong = 0
     for seed in range(number):
         grades, winner = shuffled(draw, seed, voters)
-        wrong += rule(grades, alpha).winner not in (None, winner)
+        wrong += declared(grades, alpha).winner not in (None, winner)
     return wrong

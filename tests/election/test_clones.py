@@ -1,4 +1,4 @@
-"""Section 3.2 of the paper: vote splitting, clones, surface forms, and voting as averaging."""
+"""The paper's figure 1, and section 3.2: vote splitting, clones, surface forms, and voting as averaging."""
 
 from __future__ import annotations
 
@@ -12,6 +12,26 @@ from hypothesis import strategies as st
 import rangevote as rv
 from rangevote.hypothesis import Hypothesis
 from tests.election.draws import likely, measures, texts, weighted
+from tests.figure1 import CAPTIONS, LOGPROBS, TOTAL, WINNER
+
+
+def test_figure_1_elects_the_caption_the_paper_reports():
+    result = rv.elect(CAPTIONS, LOGPROBS, similarity="overlap_2")
+    assert (result.winner, str(result), result.index) == (WINNER, WINNER, 2)
+
+
+def test_the_scores_of_figure_1_before_normalisation_are_known():
+    result = rv.elect(CAPTIONS, LOGPROBS, preset="paper")
+    first, second = (result.scores[i] * TOTAL for i in result.ranking[:2])
+    assert round(first, 6) == 0.004257
+    assert round(second, 6) == 0.004217
+    assert result.margin == pytest.approx((first - second) / TOTAL)
+
+
+def test_the_winner_of_figure_1_shares_many_bigrams_with_others():
+    # what the figure's caption says; "sitting on", "on a", "a bench" are worth the most of its bigrams
+    best = rv.elect(CAPTIONS, LOGPROBS, preset="paper").explain().ngrams[:3]
+    assert {part.ngram for part in best} == {"sitting on", "on a", "a bench"}
 
 
 @given(st.data(), texts, weighted(), measures)
