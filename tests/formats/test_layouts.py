@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import rangevote as rv
@@ -120,10 +121,8 @@ def test_fields_of_the_ballot_file_keep_their_meaning(ballots: Ballots) -> None:
 def test_one_sample_per_record_is_grouped_by_what_repeats(ballots: Ballots, name: str) -> None:
     records = [{"id": i, "prompt_id": i % 2, name: f"text {i}"} for i in range(4)]
     found = ballots(lines(*records))
-    assert [(ballot.id, texts(ballot)) for ballot in found] == [
-        (0, ["text 0", "text 2"]),
-        (1, ["text 1", "text 3"]),
-    ]
+    expected = [(0, ["text 0", "text 2"]), (1, ["text 1", "text 3"])]
+    assert [(ballot.id, texts(ballot)) for ballot in found] == expected
 
 
 def test_a_bad_sample_spoils_its_ballot_alone(entries: Entries) -> None:
@@ -198,6 +197,16 @@ def test_what_is_not_a_score_is_not_asked_about(ballots: Ballots, record: Any) -
 
 # Faults
 
+SUMS = {"normalisation": "none"}
+
+
+def sockeye(text: str, *scores: Any) -> list[Any]:
+    return [{"translations": [text], "scores": [*scores]}]
+
+
+def openai(**choice: Any) -> list[Any]:
+    return [{"choices": [choice]}]
+
 
 @pytest.mark.parametrize(
     ("records", "options", "message"),
@@ -217,47 +226,27 @@ def test_what_is_not_a_score_is_not_asked_about(ballots: Ballots, record: Any) -
         # vLLM
         ([{"outputs": [{"text": 5}]}], {}, r"outputs\[0\].text: expected a string, got an integer"),
         ([{"outputs": [{"index": 1}]}], {}, r"outputs\[0\]: has neither text nor tokens"),
-        ([{"outputs": [{"text": "", "cumulative_logprob": 3}]}], {}, r"outputs\[0\].logprob: 3.0 is not"),
         ([{"outputs": [{"text": "", "cumulative_logprob": math.nan}]}], {}, "nan is not a log-probability"),
-        ([{"outputs": {"text": "a"}}], {}, "outputs: expected a list of texts or objects, got an object"),
         # Sockeye
-        ([{"translations": ["a"], "scores": [[1], [2]]}], {}, r"scores.*: 2 scores for 1 texts"),
-        ([{"translations": ["a"], "scores": [[]]}], {}, r"scores\[0\]: expected a number"),
+        (sockeye("a", []), {}, r"scores\[0\]: expected a number"),
+        (sockeye("a", [-1]), SUMS, r"\[0\].logprob: 1.0 is not a log-probability.*--sign"),
+        (sockeye("a", [math.nan]), SUMS, "nan is not a log"),
+        (sockeye("a", math.nan), {"score_scale": 1.0}, "one of them is NaN"),
         (
-            [{"translations": ["a"], "scores": [[-1]]}],
-            {"normalisation": "none"},
-            r"\[0\].logprob: 1.0 is not a log-probability.*--sign",
-        ),
-        ([{"translations": ["a"], "scores": [[math.nan]]}], {"normalisation": "none"}, "nan is not a log"),
-        ([{"translations": ["a", "b"], "scores": [1, math.nan]}], {"score_scale": 1.0}, "one of them is NaN"),
-        ([{"translations": ["a", 5]}], {}, r"translations\[1\]: expected a text or an object"),
-        ([{"sentence_id": 3, "translation": None}], {}, "has no 'translation'"),
-        (
-            [{"translations": ["a b c"], "scores": [1]}],
+            sockeye("a b c", 1),
             {"normalisation": 999.0},
-            r"translations: a length of 4 to the power 999 \(--length-normalised\) is beyond all numbers",
+            "translations: a length of 4 to the power 999 .*beyond",
         ),
+        ([{"sentence_id": 3, "translation": None}], {}, "has no 'translation'"),
         # OpenAI
         ([{"custom_id": ["r"], "response": None, "error": None}], {}, "custom_id: expected a string"),
+        ([{"custom_id": "r", "response": {"body": {"data": []}}}], {}, "has no 'response.body.choices'"),
+        (openai(message={"tool_calls": [{}]}), {}, r"tool_calls\[0\]: has neither function nor custom"),
+        (openai(message={"tool_calls": [{"function": {}}]}), {}, r"calls\[0\].function: .*missing.* name"),
         (
-            [{"custom_id": "r", "response": {"status_code": 200, "body": {"data": []}}}],
+            openai(text="a", logprobs={"token_logprobs": [2.0]}),
             {},
-            r"has no 'response.body.choices'",
-        ),
-        (
-            [{"choices": [{"message": {"content": None, "tool_calls": [{}]}}]}],
-            {},
-            r"tool_calls\[0\]: has neither function nor custom",
-        ),
-        (
-            [{"choices": [{"message": {"tool_calls": [{"function": {}}]}}]}],
-            {},
-            r"tool_calls\[0\].function: .*missing.* name",
-        ),
-        (
-            [{"choices": [{"text": "a", "logprobs": {"token_logprobs": [2.0]}}]}],
-            {},
-            r"choices\[0\].token_logprobs\[0\]: 2.0 is not the log-probability of a token",
+            r"\.token_logprobs\[0\]: 2.0 is not the log",
         ),
     ],
 )
@@ -475,47 +464,33 @@ CALL = ToolCall("add", '{"a": 1}')
 def test_choices_of_openai_are_samples(
     ballots: Ballots, choice: dict[str, Any], hypothesis: Hypothesis
 ) -> None:
-    expected = Ballot([rv.Hypothesis(**{**_fields(hypothesis), "sampled": True})], id="r")
+    expected = Ballot([msgspec.structs.replace(hypothesis, sampled=True)], id="r")
     assert ballots(lines(batch(choice))) == [expected]
     bare = {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice]}
     assert ballots(lines(bare))[0] == Ballot(expected.candidates, id="chatcmpl-1")
-
-
-def _fields(hypothesis: Hypothesis) -> dict[str, Any]:
-    return {name: getattr(hypothesis, name) for name in Hypothesis.__struct_fields__}
 
 
 def message(*parts: dict[str, Any]) -> dict[str, Any]:
     return {"type": "message", "role": "assistant", "content": list(parts)}
 
 
+CUT_OFF = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
+CALLED = {"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": 1}'}
+
+
+def said(text: str, *logprobs: float) -> dict[str, Any]:
+    return {"type": "output_text", "text": text, "logprobs": [{"logprob": p} for p in logprobs]}
+
+
 @pytest.mark.parametrize(
     ("body", "hypothesis"),
     [
         (
-            {
-                "output": [
-                    {"type": "reasoning", "summary": []},
-                    message(
-                        {"type": "output_text", "text": "Hi", "logprobs": [{"logprob": -0.5}]},
-                        {"type": "output_text", "text": "!", "logprobs": [{"logprob": -0.25}]},
-                    ),
-                ]
-            },
+            {"output": [{"type": "reasoning", "summary": []}, message(said("Hi", -0.5), said("!", -0.25))]},
             Hypothesis("Hi!", logprob=-0.75, sampled=True, token_logprobs=[-0.5, -0.25]),
         ),
-        (
-            {
-                "status": "incomplete",
-                "incomplete_details": {"reason": "max_output_tokens"},
-                "output": [message({"type": "output_text", "text": "Hi"})],
-            },
-            Hypothesis("Hi", sampled=True, finished=False),
-        ),
-        (
-            {"output": [{"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": 1}'}]},
-            Hypothesis(sampled=True, tool_calls=[CALL]),
-        ),
+        ({**CUT_OFF, "output": [message(said("Hi"))]}, Hypothesis("Hi", sampled=True, finished=False)),
+        ({"output": [CALLED]}, Hypothesis(sampled=True, tool_calls=[CALL])),
     ],
 )
 def test_answers_of_the_responses_api_are_read(
