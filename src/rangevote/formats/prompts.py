@@ -5,6 +5,7 @@ Each input is a `ModelInput`: an `Entry` whose ballot has no candidates yet, and
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +18,7 @@ from rangevote.formats.jsonl import convert, decode_text
 from rangevote.formats.layouts import Located, line_records, with_carry
 from rangevote.formats.reader import Entry, Reading, ReadOptions, Record
 from rangevote.hypothesis import Ballot
-from rangevote.text import IMAGE_ENDINGS, MAX_LINE_BYTES, Closing, Stream, open_stream
+from rangevote.text import IMAGE_ENDINGS, MAX_LINE_BYTES, Stream, open_stream
 
 #: Endings of the files that are read as JSON, one object per line; all others are lines of text.
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
@@ -32,21 +33,6 @@ class ModelInput(Entry, frozen=True):
     content: Any = None
 
 
-class Inputs(Closing, Iterator[Entry]):
-    """The inputs of a file or folder in order, each a `ModelInput` or an error; `total` is their number if
-    known."""
-
-    def __init__(self, entries: Iterator[Entry], total: int | None) -> None:
-        self.total, self._entries = total, entries
-
-    def __next__(self) -> Entry:
-        return next(self._entries)
-
-    def close(self) -> None:
-        if isinstance(self._entries, Reading):
-            self._entries.close()
-
-
 def read_inputs(
     source: str,
     *,
@@ -55,8 +41,9 @@ def read_inputs(
     images: bool = False,
     carry: Sequence[str] = (),
     max_line_bytes: int = MAX_LINE_BYTES,
-) -> Inputs:
+) -> Reading:
     """Open a file, '-' or a folder of images; `images`: the model reads images, so inputs are their paths.
+    Each entry is a `ModelInput` or an error.
 
     `format` is "text" or "jsonl", by default as the file's name says; `field` is where JSON lines have
     the input, `carry` names further fields that go into results.
@@ -88,14 +75,14 @@ def read_inputs(
     options = ReadOptions(field=field, carry=tuple(carry), max_line_bytes=max_line_bytes)
     folder = None if not images else Path() if source == "-" else path.parent
     rows = _entries(stream, options, format, folder)
-    return Inputs(Reading(stream, rows, format, unique_ids=format == "jsonl"), count(source, format))
+    return Reading(stream, rows, format, format == "jsonl", count(source, format))
 
 
-def _image_files(files: Sequence[Path]) -> Inputs:
+def _image_files(files: Sequence[Path]) -> Reading:
     """Images, whose names are their ids."""
     paths = map(os.fspath, files)
     entries = (ModelInput(p, Ballot((), id=os.path.basename(p), source=p), content=p) for p in paths)
-    return Inputs(entries, len(files))
+    return Reading(open_stream(io.BytesIO()), entries, None, unique_ids=False, total=len(files))
 
 
 def format_of(source: str) -> str:

@@ -349,16 +349,22 @@ def decoder_of(format: str, options: ReadOptions) -> Decode | None:
 
 
 class Reading(Closing, Iterator[Entry]):
-    """The entries of one input in file order; `format` is the name it was read by.
+    """The entries of one input in file order; `format` is the name it was read by, `total` their number if
+    that is known.
 
     A fault that ends the reading (a damaged end of a compressed file) is the last entry. Use it in a
     `with` statement, or read it to its end: both close the file.
     """
 
     def __init__(
-        self, stream: Stream, entries: Iterator[Entry], format: str | None, unique_ids: bool
+        self,
+        stream: Stream,
+        entries: Iterator[Entry],
+        format: str | None,
+        unique_ids: bool,
+        total: int | None = None,
     ) -> None:
-        self.format, self._stream, self._entries = format, stream, entries
+        self.format, self.total, self._stream, self._entries = format, total, stream, entries
         self._ids = SeenIds() if unique_ids else None
 
     @property
