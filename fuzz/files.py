@@ -41,13 +41,13 @@ def _alike(first: Path, second: Path) -> bool:
 def corpus(data: bytes) -> None:
     """Sentences as numbers."""
     path = scratch_file("corpus.txt", data)
-    whole = read_corpus(path)
-    assert whole.tokens.min() >= 0
-    assert whole.tokens.max() < len(whole.words)
-    assert (whole.tokens == START).sum() == (whole.tokens == END).sum()
-    assert len(set(whole.words)) == len(whole.words)
-    rare = read_corpus(path, min_count=2)
-    assert len(rare.tokens) == len(whole.tokens)
+    words, tokens = read_corpus(path)
+    assert tokens.min() >= 0
+    assert tokens.max() < len(words)
+    assert (tokens == START).sum() == (tokens == END).sum()
+    assert len(set(words)) == len(words)
+    _, rare = read_corpus(path, min_count=2)
+    assert len(rare) == len(tokens)
 
 
 def outputs(data: bytes) -> None:
