@@ -95,7 +95,7 @@ def ballot_scale(options: ReadOptions) -> Scale | None:
     if options.sign == -1 and options.score_scale != "count":
         format = options.format or "jsonl"
         raise UsageError(f"--sign - does not apply to the format {format!r}: a logprob is never positive.")
-    return scale_of(options)
+    return scale_of(options) if options.score_options else AS_IS
 
 
 def fixed_scale(options: ReadOptions, *, complete: bool = True) -> Scale | None:
@@ -106,7 +106,9 @@ def fixed_scale(options: ReadOptions, *, complete: bool = True) -> Scale | None:
                 f"{option} does not apply to the format {options.format!r}, whose scores "
                 f"have one meaning only; leave it out, or pass --score-scale count to ignore the scores."
             )
-    return Scale(complete=complete) if options.score_scale is None else None
+    if options.score_scale is not None:
+        return None
+    return AS_IS if complete else Scale(complete=False)
 
 
 def checked(logprob: float, index: int, role: str = "candidates") -> float:
