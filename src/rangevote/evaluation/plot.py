@@ -108,9 +108,9 @@ def matrix_picture(
     *,
     title: str,
     largest: float,
-    decimals: int = 0,
-    dots: Sequence[Dots] = (),
-    label: str = "",
+    decimals: int,
+    dots: Sequence[Dots],
+    label: str,
 ) -> bytes:
     """A square matrix with a number in each cell and the names of its rows, and `dots` beside it. Columns are
     the rows' numbers, from 1. Colours go from 0 to `largest`."""
@@ -125,7 +125,7 @@ def matrix_picture(
         axes, *beside = figure.subplots(
             1, len(ratios), squeeze=False, sharey=True, gridspec_kw={"width_ratios": ratios}
         )[0]
-        values = np.array([[math.nan if one is None else one for one in row] for row in matrix])
+        values = np.array(matrix, dtype=np.float64)  # NaN where nothing is known
         low = min(0.0, np.nanmin(values, initial=0.0))
         axes.imshow(values, cmap="cividis", vmin=low, vmax=largest, aspect="auto")
         axes.grid(visible=False)
@@ -134,14 +134,8 @@ def matrix_picture(
         axes.set_yticks(range(size), [f"{i + 1} {_shortened(name)}" for i, name in enumerate(names)])
         for (i, j), value in np.ndenumerate(values):
             if not math.isnan(value):
-                light = value - low > (largest - low) / 2
-                style = {
-                    "color": "black" if light else "white",
-                    "fontsize": 7,
-                    "ha": "center",
-                    "va": "center",
-                }
-                axes.text(j, i, f"{value:.{decimals}f}", **style)
+                colour = "black" if value - low > (largest - low) / 2 else "white"
+                axes.text(j, i, f"{value:.{decimals}f}", color=colour, fontsize=7, ha="center", va="center")
         for axis in beside:
             _draw_dots(axis, dots, label)
         return figure
@@ -151,15 +145,12 @@ def matrix_picture(
 
 def _draw_dots(axes: Any, dots: Sequence[Dots], label: str) -> None:
     for place, one in enumerate(dots):
-        rows = [
-            (i + 0.3 * (place - (len(dots) - 1) / 2), value, interval or (value, value))
-            for i, (value, interval) in enumerate(zip(one.values, one.intervals, strict=True))
-            if value is not None
-        ]
-        y, x = [row[0] for row in rows], [row[1] for row in rows]
-        errors = [[row[1] - row[2][0] for row in rows], [row[2][1] - row[1] for row in rows]]
+        x = np.array(one.values, dtype=np.float64)  # NaN, which is not drawn, where nothing is known
+        ends = [interval or (value, value) for value, interval in zip(one.values, one.intervals, strict=True)]
+        low, high = np.array(ends, dtype=np.float64).T
+        y = np.arange(len(x)) + 0.3 * (place - (len(dots) - 1) / 2)
         style = {"fmt": MARKERS[place], "color": COLOURS[place], "markersize": 4, "label": one.name}
-        axes.errorbar(x, y, xerr=np.maximum(errors, 0.0), elinewidth=1, **style)
+        axes.errorbar(x, y, xerr=np.maximum([x - low, high - x], 0.0), elinewidth=1, **style)
     axes.set_xlabel(label)
     axes.tick_params(axis="y", left=False, labelleft=False)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize=8)
