@@ -216,6 +216,8 @@ def test_threads_change_nothing():
         ({"metric": "accuracy:last_numbr"}, "unknown key of exact 'last_numbr'"),
         ({"max_risk": 5}, "max_risk must be a share of wrong answers from 0 to 1, got 5"),
         ({"normalize": "ABC"}, "unknown normalize .ABC."),
+        ({"metric": "embedding:some/model", "max_risk": 0.1}, "no bound of the risk would hold"),
+        ({"metric": "embedding:some/model", "curve": True}, "no bound of the risk would hold"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_ballots_are_read(options, told):
@@ -349,9 +351,3 @@ def test_shares_for_a_bounded_risk_are_found_on_the_half_that_the_threshold_is_n
     half = np.random.default_rng(5).permutation(len(listed))[:100]
     some = rv.agreement_shares([listed[i] for i in half], similarity="exact:last_number")
     assert found.options["shares"] == some.shares
-
-
-@pytest.mark.parametrize("more", [{"max_risk": 0.1}, {"curve": True}])
-def test_a_learned_metric_has_no_risk(more):
-    with pytest.raises(UsageError, match="no bound of the risk would hold"):
-        rv.tune([], metric="embedding:some/model", **more)

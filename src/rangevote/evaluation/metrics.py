@@ -304,9 +304,7 @@ def right_answers(gold: object, measure: Measure) -> set[Hashable]:
     ({'18'}, ['B', 'C'])
     """
     several = gold if isinstance(gold, (list, tuple)) else [gold]
-    kinds = (
-        (str, bool, int, float, dict) if measure.name.startswith("exact:json") else (str, bool, int, float)
-    )
+    kinds = (str, int, float, dict) if measure.name.startswith("exact:json") else (str, int, float)
     if not several or not all(isinstance(one, kinds) for one in several):
         raise DataError(
             f"is {shown(gold)}; a right answer must be a text or a number, or a list of those; of JSON "
