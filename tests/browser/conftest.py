@@ -21,6 +21,11 @@ HOW = "no browser: apt-get install chromium, and pip install playwright axe-play
 FAILED = "Failed to load resource"
 DESK = {"width": 1280, "height": 800}
 PHONE = {"width": 320, "height": 640}
+LOOKS = {
+    "light-desk": {"viewport": DESK, "color_scheme": "light"},
+    "dark-phone": {"viewport": PHONE, "color_scheme": "dark"},
+    "light-zoom-400": {"viewport": {"width": 320, "height": 256}, "device_scale_factor": 4},  # 1280 x 1024
+}
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 

@@ -22,7 +22,7 @@ from rangevote.web.api import ElectedBallot
 from rangevote.web.app import ElectionPage, election_app
 from rangevote.web.clusters import stability
 from rangevote.web.export_html import single_file
-from tests.browser.conftest import DESK, FAILED, PHONE, no_overflow, press, screenshot, violations
+from tests.browser.conftest import DESK, FAILED, LOOKS, PHONE, no_overflow, press, screenshot, violations
 from tests.election.equations import grams
 from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
 from tests.web.samples import FIGURE, ballot, page_of, panel
@@ -93,6 +93,13 @@ def show(page: Any, serve: Any) -> Callable[..., None]:
     return shown
 
 
+@pytest.fixture
+def figure(show: Any) -> rv.Result:
+    """The page shows figure 1; its result."""
+    show([FIGURE], similarity="overlap_2")
+    return rv.elect(FIGURE, similarity="overlap_2")
+
+
 def number(text: str) -> float:
     return float(text.replace("−", "-"))
 
@@ -103,27 +110,24 @@ def says(text: str, passage: str) -> bool:
     return any(words[i : i + len(wanted)] == wanted for i in range(len(words)))
 
 
-def test_the_top_says_who_won_and_why_and_how_clearly(page, show):
-    show([FIGURE], similarity="overlap_2")
+def test_the_top_says_who_won_and_why_and_how_clearly(page, figure):
     assert page.inner_text("#winner") == WINNER  # as the paper says
     assert page.inner_text(".asked .output") == "a photograph"
-    result = rv.elect(FIGURE, similarity="overlap_2")
-    parts = why(result)
+    parts = why(figure)
     assert page.locator("#why q").all_inner_texts() == [part for part in parts if isinstance(part, Quote)]
     assert page.inner_text("#why") == "".join(parts)
     chips = page.locator("#chips li").all_inner_texts()
     stays = stability(ElectedBallot(FIGURE, Settings(similarity="overlap_2"))).same
     assert chips[0] == f"Fragile: wins {stays} of 10 recounts without one voter"
-    assert chips[1].startswith(f"Lead {result.margin:.3g} over")
+    assert chips[1].startswith(f"Lead {figure.margin:.3g} over")
     assert chips[2] == "10 groups of 10 outputs"
     assert page.title() == f"figure 1 · {WINNER} · rangevote"
-    assert result.signature in page.inner_text("footer")
+    assert figure.signature in page.inner_text("footer")
     assert page.is_hidden("#panel")
     screenshot(page, "show-figure-1")
 
 
-def test_words_are_shaded_by_their_votes_and_show_who_else_says_them(page, show):
-    show([FIGURE], similarity="overlap_2")
+def test_words_are_shaded_by_their_votes_and_show_who_else_says_them(page, figure):
     words = page.locator("#winner .word")
     assert words.all_inner_texts() == WINNER.split()
     shades = [int(name.split("s")[-1]) for name in words.evaluate_all("all => all.map((e) => e.className)")]
@@ -151,8 +155,7 @@ def sorted_bigrams(text: str) -> list[Any]:
     return [earned[" ".join(gram)] for gram in grams(text.split(), 2)]
 
 
-def test_winner_and_most_likely_stand_side_by_side_with_what_differs_marked(page, show):
-    show([FIGURE], similarity="overlap_2")
+def test_winner_and_most_likely_stand_side_by_side_with_what_differs_marked(page, figure, show):
     cards = page.locator("#duel .card")
     assert cards.nth(0).locator("mark").all_inner_texts() == ["black and white photo", "a man"]
     assert cards.nth(1).locator("mark").all_inner_texts() == ["couple", "people that are"]
@@ -212,18 +215,16 @@ def test_of_long_answers_the_first_differing_passage_is_shown_with_code_and_line
     assert "2 of 3 outputs (67 % of the vote) give the answer 55." in page.inner_text("#why")
 
 
-def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, show):
-    show([FIGURE], similarity="overlap_2")
-    result = rv.elect(FIGURE, similarity="overlap_2")
-    grades = result.similarity.matrix(result.candidates, result.voters)
+def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, figure):
+    grades = figure.similarity.matrix(figure.candidates, figure.voters)
     # at first what the most likely caption thinks of the winner: "sitting on", "on a", "a bench" of 9 bigrams
     assert page.inner_text("#shared-count") == "The candidate has 3 of the voter's 9 2-grams."
-    assert grades[0, result.index] == pytest.approx(3 / 9)
+    assert grades[0, figure.index] == pytest.approx(3 / 9)
     assert page.locator("#pair mark").all_inner_texts() == ["sitting on a bench", "sitting on a bench"]
     page.check("#ordered-score")
     page.focus("#heatmap")
     press(page, "PageUp", "Home", "ArrowDown")
-    voter, candidate = result.ranking[1], result.ranking[0]
+    voter, candidate = figure.ranking[1], figure.ranking[0]
     assert f"grade {grades[voter, candidate]:.4f}" in page.inner_text("#pair-grade")
     assert CAPTIONS[voter] in page.inner_text("#pair")
     page.keyboard.press("Enter")
@@ -234,32 +235,30 @@ def test_the_map_is_walked_by_keys_and_the_panel_marks_the_shared_n_grams(page, 
     assert all(any(says(text, name) for text in CAPTIONS) for name in names)
     page.click("#numbers summary")
     page.wait_for_selector("#numbers tbody tr")  # filled when the browser says that it is open
-    ranked = grades[result.ranking, :][:, result.ranking]
+    ranked = grades[figure.ranking, :][:, figure.ranking]
     shown = [row.split("\t")[1:] for row in page.locator("#numbers tbody tr").all_inner_texts()]
     assert [[float(cell) for cell in row] for row in shown] == [
         [pytest.approx(grade, abs=5e-4) for grade in row] for row in ranked
     ]
     page.check("#shown-weighted")
     first = page.inner_text("#numbers tbody tr:first-child td")
-    assert float(first) == pytest.approx(ranked[0, 0] * result.weights[result.ranking[0]], rel=1e-2)
+    assert float(first) == pytest.approx(ranked[0, 0] * figure.weights[figure.ranking[0]], rel=1e-2)
     details = opened(page, 1)
     details.locator(".by-voter button.plain").first.click()
     assert page.evaluate("document.activeElement.id") == "pair"
     assert violations(page) == []
 
 
-def test_how_firm_is_one_strip_of_dots(page, show):
-    show([FIGURE], similarity="overlap_2")
+def test_how_firm_is_one_strip_of_dots(page, figure):
     names = ("overlap_1", "overlap_2", "precision_1", "precision_2", "overlap_1-4", "blend", "bleu_4")
     for name in names:
         same = rv.elect(FIGURE, similarity=name).winner == WINNER
         dot = page.locator(f"#measure-dots li:has-text('{name} (')").first
         assert ("same" in dot.get_attribute("class")) == same, name
-    result = rv.elect(FIGURE, similarity="overlap_2")
     marks = page.locator("#voter-dots button").evaluate_all("all => all.map((e) => e.className)")
     recounts = stability(ElectedBallot(FIGURE, Settings(similarity="overlap_2")))
     changed = {change.voter for change in recounts.changes}
-    assert marks == [f"mark {'other' if voter in changed else 'same'}" for voter in result.ranking]
+    assert marks == [f"mark {'other' if voter in changed else 'same'}" for voter in figure.ranking]
     assert page.is_hidden("#winner-table")
     page.click("#firm-numbers summary")
     assert page.locator("#winner-table tbody tr").count() >= 11
@@ -518,13 +517,6 @@ def test_without_scripts_the_page_says_so(new_page, serve, tmp_path: Path):
         page.goto(address)
         assert "This page needs JavaScript" in page.inner_text("main")
         assert "Loading" not in page.inner_text("main")  # it would be for ever
-
-
-LOOKS = {
-    "light-desk": {"viewport": DESK, "color_scheme": "light"},
-    "dark-phone": {"viewport": PHONE, "color_scheme": "dark"},
-    "light-zoom-400": {"viewport": {"width": 320, "height": 256}, "device_scale_factor": 4},
-}
 
 
 @pytest.mark.parametrize("look", LOOKS)
