@@ -129,12 +129,32 @@ def test_own_likelihood_counts_and_is_asked_for(service, upstream, adaptive):
     assert answer["rangevote"]["score"] == pytest.approx(expected.score)
 
 
-@pytest.mark.parametrize(("mode", "outcome"), [("null_content", "null"), ("declines", "refusal")])
-def test_a_choice_without_text_neither_stands_nor_votes_and_is_counted(service, upstream, mode, outcome):
-    upstream.mode = mode
-    answer = service.ask().json()["rangevote"]
-    assert f'rangevote_samples_total{{outcome="{outcome}"}} 1' in service.http.get("/metrics").text
-    assert (answer["votes"], answer["samples"]["usable"], answer["samples"][outcome]) == (5, 5, 1)
+NOTHING, REFUSED, OTHERS = message(), message(refusal="No."), [{}] * 5
+WITHOUT_THE_FIRST = elect(SENTENCES[1:], weights="count").winner
+
+
+@pytest.mark.parametrize(
+    ("samples", "content", "reason", "counts"),
+    [
+        ([NOTHING, *OTHERS], WITHOUT_THE_FIRST, "stop", {"null": 1, "usable": 5}),
+        ([REFUSED, *OTHERS], WITHOUT_THE_FIRST, "stop", {"refusal": 1, "usable": 5}),
+        ([{}, *[REFUSED] * 5], SENTENCES[0], "stop", {"refusal": 5, "usable": 1}),
+        ([message(None, "content_filter")], None, "content_filter", {"filtered": 6}),
+        ([message("", "content_filter")], None, "content_filter", {"filtered": 6}),
+        ([message("The tr", "content_filter")], "The tr", "content_filter", {"filtered": 6}),
+    ],
+)
+def test_what_is_no_answer_neither_stands_nor_votes_where_there_is_one_and_is_counted(
+    service, upstream, samples, content, reason, counts
+):
+    upstream.answer = saying(*samples)
+    answer = service.ask(seed=0).json()
+    [elected] = answer["choices"]
+    assert (elected["message"]["content"], elected["finish_reason"]) == (content, reason)
+    assert answer["rangevote"]["votes"] == counts.get("usable", 6)
+    assert answer["rangevote"]["samples"] == {"asked": 6, "saved": 0, **counts}
+    metrics = service.http.get("/metrics").text
+    assert all(f'rangevote_samples_total{{outcome="{outcome}"}} ' in metrics for outcome in counts)
 
 
 REFUSALS = ("I cannot help with that.", "I cannot help with this.", "No.")
@@ -156,23 +176,6 @@ def test_where_all_samples_refuse_the_answer_is_a_refusal(service, upstream, opt
     deltas = [chunk.choices[0].delta for chunk in client.chat.completions.create(**asked, stream=True)]
     assert "".join(delta.refusal or "" for delta in deltas) == REFUSALS[0]
     assert "".join(delta.content or "" for delta in deltas) == ""
-
-
-@pytest.mark.parametrize(("text", "expected"), [(None, None), ("", None), ("The tr", "The tr")])
-def test_where_all_samples_are_filtered_the_answer_is_what_was_left_and_says_so(
-    service, upstream, text, expected
-):
-    upstream.answer = texts(text, reason="content_filter")
-    answer = service.client().chat.completions.create(model="tiny", messages=MESSAGES)
-    found = answer.choices[0]
-    assert (found.message.content, found.finish_reason) == (expected, "content_filter")
-    assert answer.rangevote["samples"]["filtered"] == 6
-
-
-def test_one_answer_outweighs_all_refusals(service, upstream):
-    upstream.answer = saying(*5 * [message(refusal="No.")], {})
-    answer = service.ask().json()
-    assert (answer["choices"][0]["message"]["refusal"], answer["rangevote"]["votes"]) == (None, 1)
 
 
 @pytest.mark.parametrize(

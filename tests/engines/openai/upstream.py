@@ -114,11 +114,6 @@ def message(content: str | None = None, reason: str = "stop", **fields: Any) -> 
     return {"message": {"role": "assistant", "content": content, **fields}, "finish_reason": reason}
 
 
-def first_choice(asked: Asked, fields: Mapping[str, Any]) -> Reply:
-    """The first choice has these fields, the others are as they should be."""
-    return completion(asked, [{**choice(asked, i), **(fields if i == 0 else {})} for i in range(asked.n)])
-
-
 def reasoned(asked: Asked, fields: Callable[[str, str], dict[str, Any]]) -> Reply:
     """What is answered every third time has most votes; what is thought is always another text."""
     choices = []
@@ -182,9 +177,9 @@ MODES: dict[str, Callable[[Asked], Reply]] = {
     "no_choices": lambda asked: well(asked, 0),
     "other_shape": lambda asked: Reply({"output": [{"content": "hello"}]}),
     "error_with_200": lambda asked: Reply({"error": {"message": "provider is down", "code": 502}}),
-    "nan_logprob": lambda asked: first_choice(asked, NAN),
-    "null_content": lambda asked: first_choice(asked, message(reason="length")),
-    "declines": lambda asked: first_choice(asked, message(refusal="I cannot help with that.")),
+    "nan_logprob": lambda asked: completion(
+        asked, [{**choice(asked, i), **(NAN if i == 0 else {})} for i in range(asked.n)]
+    ),
     "greedy": lambda asked: completion(asked, [{**choice(asked, 0), "index": i} for i in range(asked.n)]),
     "reasons_apart": lambda asked: reasoned(asked, lambda a, why: {"content": a, "reasoning_content": why}),
     "reasons_inline": lambda asked: reasoned(
