@@ -107,13 +107,3 @@ def test_llama_cpp_has_no_beams(engine):
         rv.search(engine, ["a"], "beam:2")
     with pytest.raises(rv.UsageError, match=r"leave dtype out: llama\.cpp takes all from the file"):
         rv.load("llama_cpp:smollm2", dtype="float32")
-
-
-def test_the_command_samples_a_file_by_llama_cpp(llama, tmp_path):
-    from rangevote.cli import run
-
-    (tmp_path / "in.txt").write_text("Say yes.\nSay no.\n")
-    asked = ["generate", "-m", "llama_cpp:smollm2", "--candidates", "sample:3"]
-    asked += ["--max-new-tokens", "4", "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "out.jsonl")]
-    assert run(asked) == 0
-    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2

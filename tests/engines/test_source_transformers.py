@@ -69,17 +69,6 @@ def test_it_is_the_sum_of_the_transition_scores_and_not_the_normalised_score(net
     assert max(abs(sums - output.sequences_scores)) > 0.1
 
 
-def test_of_samples_it_is_the_sum_of_the_transition_scores_up_to_the_end(net):
-    output = generated(net, do_sample=True, temperature=0.6, num_return_sequences=6, output_logits=True)
-    steps = net.compute_transition_scores(output.sequences, output.logits, normalize_logits=True)
-    written = output.sequences[:, -steps.shape[1] :]
-    ended = (written == END).int()
-    before = (ended.cumsum(1) - ended) == 0  # what stands behind the end is padding, and not masked there
-    assert not before.all()
-    found = [one for listed in hypotheses_of(output, ends=[END], inputs=2) for one in listed]
-    assert [one.logprob for one in found] == pytest.approx((steps * before).sum(1).tolist(), abs=1e-4)
-
-
 def test_scores_that_processors_bent_above_a_probability_of_one_are_refused(net):
     bent = {"num_beams": 2, "num_return_sequences": 2, "sequence_bias": [[[6], 50.0]]}
     output = generated(net, output_scores=True, **bent)

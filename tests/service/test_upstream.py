@@ -87,10 +87,12 @@ def test_models_are_those_of_the_list_or_of_the_upstream(service, upstream):
     with pytest.raises(openai.NotFoundError):
         service.client().chat.completions.create(model="large", messages=MESSAGES)
     forgetful = type("Forgetful", (ServiceUpstream,), {"models_kept": 0.0})
-    upstream.models = ("tiny", "large")
+    upstream.models = (7,)  # no names
     with Running(upstream.url, upstream_type=forgetful) as listing:
+        assert error_of(listing.http.get("/v1/models"))["code"] == "upstream_shape"
+        upstream.models = ("tiny", "large")
         assert [model.id for model in listing.client().models.list()] == ["tiny", "large"]
-        upstream.models = (7,)  # no names: the last list will do
+        upstream.models = (7,)  # the last list will do
         assert listing.ask(model="large").status_code == 200
         assert listing.http.get("/readyz").status_code == 503
 

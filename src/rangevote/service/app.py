@@ -98,7 +98,12 @@ def service_app(
     inner = Starlette(
         routes=service.routes(),
         lifespan=lifespan,
-        exception_handlers={HTTPException: _unknown_address, ApiError: service.refuse, Exception: _failed},
+        exception_handlers={
+            HTTPException: _unknown_address,
+            ApiError: service.refuse,
+            UpstreamError: service.refuse,
+            Exception: _failed,
+        },
     )
     auth = Auth(inner, keys or Keys(), hosts=config.hosts, max_body=config.limits.body_bytes)
     access_log = AccessLog(auth, metrics)
@@ -159,12 +164,9 @@ class Service:
     async def models(self, request: Request) -> Response:
         """All models, or the one that the path names."""
         self._profile(request)
-        try:
-            names = (*await self._source.models(), *self._config.aliases)
-        except UpstreamError as error:
-            raise upstream_failure(error) from None
         listed = {
-            name: {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"} for name in names
+            name: {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"}
+            for name in (*await self._source.models(), *self._config.aliases)
         }
         name = request.path_params.get("id")
         if name is None:
@@ -274,9 +276,10 @@ class Service:
         metrics.tokens.add("completion", by=outcome.usage.completion)
 
     async def refuse(self, request: Request, error: Exception) -> Response:
-        assert isinstance(error, ApiError)
-        self._report(request.scope["state"]["request"], error)
-        return error.response()
+        shown = upstream_failure(error) if isinstance(error, UpstreamError) else error
+        assert isinstance(shown, ApiError)
+        self._report(request.scope["state"]["request"], shown)
+        return shown.response()
 
     def _report(self, request_id: str, error: BaseException | None) -> None:
         """Log a request that failed; without an error, the client disconnected."""
