@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count, groupby, islice
@@ -61,11 +61,6 @@ _SOFT_ALIGNMENT = re.compile(rf"\s*{_SHARES}(?:\s+{_SHARES})*\s*")
 _MARIAN = re.compile(r"F(\d+)=\s*([^\s=]+)(?:\s+|$)")
 _ID = re.compile(r"0|[1-9][0-9]{0,17}")
 FAIRSEQ_LINE = re.compile(rb"([STHDP])-(\d{1,18})(?:\t(.*))?", re.DOTALL)
-
-
-def _candidates(scored: Iterable[tuple[float | None, str]], scale: Scale | None) -> list[Hypothesis]:
-    candidates = [Hypothesis(text, logprob=score) for score, text in scored]
-    return candidates if scale is None else scale.apply(candidates)
 
 
 # Moses, Marian, cdec
@@ -144,8 +139,8 @@ def _moses_ballot(
             raise row
         read.append(row)
     scores = [None if scale is None else _score(row, scale) for row in read]
-    candidates = _candidates(zip(scores, [row.text for row in read], strict=True), scale)
-    return accept(Ballot(candidates, id=id), options)
+    candidates = [Hypothesis(row.text, logprob=score) for row, score in zip(read, scores, strict=True)]
+    return accept(Ballot(candidates, id=id), options, scale=scale)
 
 
 def _score(row: MosesRow, scale: Scale) -> float:
@@ -208,7 +203,9 @@ class FairseqSample:
         elif scale is not None and scale.alpha and hypotheses and not subwords:
             raise DataError("has no H- lines, so lengths in tokens are not known")
         units = [text for _, text in subwords or detokenised]
-        candidates = _candidates(zip(scores, units, strict=True), scale)
+        candidates = [Hypothesis(unit, logprob=score) for unit, score in zip(units, scores, strict=True)]
+        if scale is not None:
+            candidates = scale.apply(candidates)
         candidates = [replace(one, text=text) for one, (_, text) in zip(candidates, hypotheses, strict=True)]
         source = self.lines["S"][-1] if self.lines["S"] else None
         return accept(Ballot(candidates, None, id, source, self.lines["T"] or ()), options)
@@ -257,7 +254,8 @@ def read_mbrs(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
                     raise DataError(f"source {source} has {len(logprobs)} log-probabilities in {scores.name}")
                 first = source * size + 1
                 read = [number(p.strip(), f"{scores.name}:{first + i}") for i, p in enumerate(logprobs)]
-            return accept(Ballot(_candidates(zip(read, decoded, strict=True), scale), id=source), options)
+            candidates = [Hypothesis(text, logprob=p) for text, p in zip(decoded, read, strict=True)]
+            return accept(Ballot(candidates, id=source), options, scale=scale)
 
         for source in count():
             texts = list(islice(lines, size))
