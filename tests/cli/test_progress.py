@@ -86,7 +86,9 @@ def test_models_of_measures_are_named_too(monkeypatch):
 
     monkeypatch.setattr("rangevote.models.hub.WhileLoading.show", show)
     lazy = LazyModel()
-    assert [lazy.get("embedding:x", lambda: "model") for _ in range(2)] == ["model", "model"]
+    for _ in range(2):
+        with lazy.use("embedding:x", lambda: "model") as model:
+            assert model == "model"
     assert shown == ["embedding:x"]
     with warnings.catch_warnings():
         Notes(quiet=True)

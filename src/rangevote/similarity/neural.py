@@ -58,15 +58,16 @@ class LazyModel:
     """A model that is loaded at its first use, and used by one thread at a time."""
 
     def __init__(self, model: Any = None) -> None:
-        self.lock = threading.Lock()
+        self._lock = threading.Lock()
         self.model = model
 
-    def get(self, name: str, load: Callable[[], Any]) -> Any:
-        """The model; the caller must hold the lock."""
-        if self.model is None:
-            with WhileLoading.show(name):
-                self.model = load()
-        return self.model
+    @contextmanager
+    def use(self, name: str, load: Callable[[], Any]) -> Iterator[Any]:
+        with self._lock:
+            if self.model is None:
+                with WhileLoading.show(name):
+                    self.model = load()
+            yield self.model
 
 
 _shared: WeakValueDictionary[tuple[object, ...], LazyModel] = WeakValueDictionary()
@@ -106,8 +107,7 @@ class NeuralMeasure(TextMeasure):
 
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Any]) -> Array:
         """The same as an array, shape (texts,); the model is loaded where it is not yet."""
-        with self._lazy.lock:
-            model = self._lazy.get(self.name, self._load)
+        with self._lazy.use(self.name, self._load) as model:
             return np.asarray(self.score(model, texts, vectors), dtype=np.float64)
 
     @cached_property

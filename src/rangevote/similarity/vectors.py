@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Hashable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -177,8 +177,8 @@ class Embedding(TextMeasure):
 
     def _encode(self, texts: list[str]) -> Array:
         """Unit vectors of texts, all different and none empty, shape (texts, dim)."""
-        with self._lazy.lock:  # tokenizers are not to be used by two threads at a time
-            model = self._lazy.get(self.name, lambda: load_encoder(self._path, self._device, self.name))
+        load = partial(load_encoder, self._path, self._device, self.name)
+        with self._lazy.use(self.name, load) as model:  # by one thread: tokenizers allow no more
             vectors = model.encode(
                 texts, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
             )
