@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from rangevote.service.chat_api import Reply
+from rangevote.service.chat_api import Reply, event
 from rangevote.service.errors import invalid
 
 #: Fields with another name in chat.
@@ -144,21 +144,21 @@ class ResponsesReply(Reply):
         """The events: created, all events of every item, completed."""
         numbers = iter(range(2**62))
 
-        def event(kind: str, **data: Any) -> bytes:
+        def named(kind: str, **data: Any) -> bytes:
             content = {"type": kind, "sequence_number": next(numbers), **data}
-            return f"event: {kind}\ndata: {json.dumps(content, separators=(',', ':'))}\n\n".encode()
+            return f"event: {kind}\n".encode() + event(content)
 
         begun = self._response("in_progress", [])
-        yield event("response.created", response=begun)
-        yield event("response.in_progress", response=begun)
+        yield named("response.created", response=begun)
+        yield named("response.in_progress", response=begun)
         items = self._items()
         for i, item in enumerate(items):
-            yield event("response.output_item.added", output_index=i, item=_empty(item))
+            yield named("response.output_item.added", output_index=i, item=_empty(item))
             for kind, data in _parts(item):
-                yield event(kind, item_id=item["id"], output_index=i, **data)
-            yield event("response.output_item.done", output_index=i, item=item)
+                yield named(kind, item_id=item["id"], output_index=i, **data)
+            yield named("response.output_item.done", output_index=i, item=item)
         whole = {**self.completion(), "output": items}  # with the ids of the events
-        yield event(f"response.{whole['status']}", response=whole)
+        yield named(f"response.{whole['status']}", response=whole)
 
     def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
         given, ended = self.given, self.winners[0].reason

@@ -42,10 +42,10 @@ def test_urls_with_secrets_and_keys_that_no_header_can_carry_are_refused_and_not
         assert not key or key not in str(caught.value)
 
 
-def test_calls_are_limited_in_number_and_run_together():
+def test_calls_are_limited_in_number_run_together_and_keep_their_connections():
     with Upstream("ignores_n", delay=0.05) as upstream:
         drawn(upstream, 9, concurrency=3)
-    assert upstream.most_open == 3
+    assert upstream.most_open == len(upstream.connections) == 3
 
 
 def test_a_busy_server_is_called_again_when_it_wants_to_be():

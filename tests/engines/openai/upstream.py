@@ -191,8 +191,9 @@ MODES: dict[str, Callable[[Asked], Reply]] = {
 class Upstream:
     """The server; what it was asked stands in `asked`, in the order in which it came.
 
-    `most_open` is how many requests were under way at once, `left` is set when a client goes away from a
-    request that stalls; `answer`, where given, is used in place of a behaviour. `delay`: seconds per request.
+    `most_open` is how many requests were under way at once, `connections` are those over which requests came,
+    `left` is set when a client goes away from a request that stalls; `answer`, if given, is used instead
+    of a mode. `delay`: seconds per request.
     """
 
     def __init__(
@@ -206,6 +207,7 @@ class Upstream:
         self.mode, self.answer, self.delay, self.models = mode, answer, delay, models
         self.asked: list[Asked] = []
         self.open = self.most_open = 0
+        self.connections: set[tuple[str, int]] = set()
         self.left, self.closing = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
@@ -262,6 +264,7 @@ def _handler(upstream: Upstream) -> type[BaseHTTPRequestHandler]:
             self.reply(Reply({"object": "list", "data": listed}))
 
         def do_POST(self) -> None:
+            upstream.connections.add(self.client_address)
             length = int(self.headers.get("content-length", 0))
             content = self.rfile.read(length)
             if len(content) < length:  # the client went away between head and body
