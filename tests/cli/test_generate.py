@@ -263,11 +263,9 @@ def test_a_line_that_cannot_be_read_is_skipped_in_its_place(run, speaker, tmp_pa
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--candidates", "bean:10"], 2, "unknown search 'bean'. Did you mean 'beam'?"),
         (["--adaptive"], 2, "must be samples, but the candidates vote"),
         (["--voter-model", "speaker"], 2, "need a search"),
         (["-m", "speaker"], 2, "--model speaker is given twice"),
-        (["--max-rows", "0"], 2, "max_rows must be a whole number from 1"),
         (["--resume"], 2, "--resume needs -o FILE"),
         (["--ballots", "-"], 2, "--ballots needs a file"),
         (["-o", "x.parquet"], 2, "cannot write x.parquet as Parquet, only as JSON lines"),

@@ -323,7 +323,6 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
     [
         (["--engine", "openai"], "--engine openai needs --base-url"),
         (["--base-url", "http://127.0.0.1/v1"], "--base-url is for servers; give --engine"),
-        (["--engine", "openai", "--base-url", "h/v1"], "the base URL must look like http"),
         (["--engine", "openai", "--base-url", "http://h/v1", "--body", "[]"], "--body must be a JSON object"),
         (
             ["--engine", "openai", "--base-url", "http://h/v1", "--device", "cpu"],
