@@ -110,7 +110,7 @@ def test_a_run_is_not_resumed_under_a_changed_profile(run, dev, tmp_path):
         (
             [],
             3,
-            "nbest.jsonl:1: references: is missing; add it to the ballots, or name a file with --references",
+            "nbest.jsonl:1: references: is missing; add it to the ballots, or give a file of references",
         ),
         (["-r", "short.txt"], 3, "short.txt has no references for this ballot"),
         (["-r", "long.txt"], 3, "9 lines for 3 ballots"),

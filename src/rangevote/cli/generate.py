@@ -198,21 +198,17 @@ class GenerateOptions:
     def server(self, plan: GenerationPlan, *, skip: bool) -> Elector | None:
         """What elects with the server; None without one. Nothing is sent before the first request."""
         engine = self.engine
+        for name in ("base_url", "key_env", "key_file", "body") if engine is None else ("device", "dtype"):
+            if getattr(self, name) is not None:
+                where = "servers; give --engine too, for example --engine openai"
+                where = where if engine is None else f"models in this process, not for --engine {engine}"
+                raise UsageError(f"--{name.replace('_', '-')} is for {where}.")
         if engine is None:
-            for name in ("base_url", "key_env", "key_file", "body"):
-                if getattr(self, name) is not None:
-                    flag = f"--{name.replace('_', '-')}"
-                    raise UsageError(
-                        f"{flag} is for servers; give --engine too, for example --engine openai."
-                    )
             return None
         if self.base_url is None:
             raise UsageError(
                 f"--engine {engine} needs --base-url, for example --base-url http://127.0.0.1:8000/v1."
             )
-        for flag, value in (("--device", self.device), ("--dtype", self.dtype)):
-            if value is not None:
-                raise UsageError(f"{flag} is for models in this process, not for --engine {engine}.")
         key = read_key(self.key_env, self.key_file, "--key")
         if self.key_env is None and self.key_file is None:  # most local servers need none
             key = os.environ.get("OPENAI_API_KEY", "").strip() or None

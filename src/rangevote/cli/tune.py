@@ -158,8 +158,7 @@ def tune(
         file = files.enter_context(open_output(output, "-", {}, force=force)) if output else None
         texts = read_references(references)[0] if references else None
         stream, rows = panel.read(files, reading)
-        bar = Bar(stream, "tuning", quiet=quiet)
-        files.callback(bar.close)
+        bar = files.enter_context(Bar(stream, "tuning", quiet=quiet))
         first = next(rows, None)
         rows = rows if first is None else chain([first], rows)
         labelled = texts is not None or first is None or first.ballot is None or first.ballot.references
@@ -167,8 +166,9 @@ def tune(
             profile, data, tables = _shares_alone(rows, grid)
             curve = None
         else:
+            rows = bar.track(rows)
             tuning = tune_settings(
-                _with_references(rows, texts, bar),
+                rows if texts is None else _with_references(rows, texts),
                 metric=spelled_metric(metric),
                 units=units,
                 curve=plot is not None,
@@ -208,32 +208,22 @@ def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any]) -> tuple[st
     return profile, facts, [member_table(found.shares, found)]
 
 
-def _with_references(
-    entries: Iterator[Entry], references: FileValues[list[str]] | None, bar: Bar
-) -> Iterator[Entry]:
-    """The ballots with their references: their own, or those of the file, by id or line by line."""
+def _with_references(entries: Iterable[Entry], references: FileValues[list[str]]) -> Iterator[Entry]:
+    """The ballots with the references of a file, by id or line by line."""
     from msgspec.structs import replace
 
-    values = references.values if references else []
-    by_id = dict(zip(references.ids, values, strict=True)) if references and references.ids else None
-    number = -1
+    values, number = references.values, -1
+    by_id = dict(zip(references.ids, values, strict=True)) if references.ids else None
     for number, entry in enumerate(entries):
         ballot = entry.get()
-        if references is None:
-            if not ballot.references:
-                problem = "is missing; add it to the ballots, or name a file with --references."
-                raise DataError(problem, field="references", where=entry.where)
-            yield entry
+        if by_id is not None and ballot.id is not None:
+            texts = by_id.get(ballot.id)
         else:
-            if by_id is not None and ballot.id is not None:
-                texts = by_id.get(ballot.id)
-            else:
-                texts = values[number] if number < len(values) else None
-            if texts is None:
-                raise DataError(f"{references.name} has no references for this ballot.", where=entry.where)
-            yield replace(entry, ballot=replace(ballot, references=texts))
-        bar.advance()
-    if references is not None and by_id is None and number + 1 < len(values):
+            texts = values[number] if number < len(values) else None
+        if texts is None:
+            raise DataError(f"{references.name} has no references for this ballot.", where=entry.where)
+        yield replace(entry, ballot=replace(ballot, references=texts))
+    if by_id is None and number + 1 < len(values):
         raise DataError(
             f"{references.name} has {len(values):,} lines for {number + 1:,} ballots; without ids in both, "
             f"line n of one belongs to ballot n of the other."

@@ -249,7 +249,8 @@ class Winners:
 
     def add(self, ballot: Ballot, elected: Sequence[tuple[int, float]], own: Mapping[str, int]) -> None:
         if not ballot.references:
-            raise DataError("is missing; settings are chosen by the references.", field="references")
+            problem = "is missing; add it to the ballots, or give a file of references (--references)."
+            raise DataError(problem, field="references")
         known: dict[int, int] = {index: index for index, _ in elected if index < 0}
         for index in (*(index for index, _ in elected), *own.values()):
             if index in known:
