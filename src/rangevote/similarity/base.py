@@ -3,7 +3,8 @@
 A `Similarity` grades: how strongly does a voter support a candidate, from -1 to 1. Any object with
 `name`, `tally` and `matrix` is one. The measures of this package derive from `Measure`, which makes
 both from a `Poll`: the candidates are read once, voters may arrive in several batches, and votes can
-be counted again under other weights without reading anything twice.
+be counted again under other weights without reading anything twice. The simplest measure, `exact`, and
+the poll of measures that grade pairs, `PairPoll`, stand here too.
 """
 
 from __future__ import annotations

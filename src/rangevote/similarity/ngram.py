@@ -1,4 +1,4 @@
-"""Measures of shared n-grams, counted by the kernels: overlap_n, precision_n, BLEU and chrF.
+"""What n-grams are made of, and the measures that count shared ones: overlap_n, precision_n, BLEU and chrF.
 
     overlap_n(v, c)   = |set_n(v) and set_n(c)| / |set_n(v)|        (equation 3)
     precision_n(v, c) = |bag_n(v) and bag_n(c)| / |bag_n(v)|        (equation 2)
