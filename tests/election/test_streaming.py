@@ -37,6 +37,7 @@ OPTIONS = {
     "temperature": {"temperature": 2.5, "weights": "probability"},
     "preset": {"preset": "blend"},
     "likelihood": {"likelihood": 0.8},
+    "cutoff": {"cutoff": 0.3},
     "normalize": {"normalize": "NFC"},
     "merge": {"merge": True},
 }
