@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,13 +120,13 @@ def requirements(distribution: str) -> dict[str, list[Requirement]]:
         installed = metadata.distribution(distribution)
     except metadata.PackageNotFoundError:
         return {}
-    provided = installed.metadata.get_all("Provides-Extra") or []
+    extras = ["", *(installed.metadata.get_all("Provides-Extra") or [])]
     groups: dict[str, list[Requirement]] = {}
     for package in map(Requirement, installed.requires or []):
         marker = package.marker
-        always = marker is None or marker.evaluate({"extra": ""})
-        for extra in [""] if always else provided:
-            if package.name != distribution and (marker is None or marker.evaluate({"extra": extra})):
+        wanted = [extra for extra in extras if marker is None or marker.evaluate({"extra": extra})]
+        for extra in [""] if "" in wanted else wanted:
+            if package.name != distribution:
                 groups.setdefault(extra, []).append(package)
     return groups
 
@@ -134,15 +135,12 @@ def look(package: Requirement, tried: bool = False, timeout: float = IMPORT_TIME
     """A package's name, version, state ("ok", "missing", "version" or "broken") and problem; `tried` also
     imports it."""
     name, module = package.name, MODULES.get(package.name, package.name.replace("-", "_"))
-    try:
+    version, files = None, False
+    with suppress(Exception):  # the metadata may be damaged
         version = metadata.version(name) or None
-    except Exception:  # the metadata may be damaged
-        version = None
-    try:
+    with suppress(Exception):  # whatever another package's finder raises
         spec = importlib.util.find_spec(module)
-    except Exception:  # whatever another package's finder raises
-        spec = None
-    files = spec is not None and spec.origin is not None  # an empty folder left behind has no origin
+        files = spec is not None and spec.origin is not None  # an empty folder left behind has no origin
     state, problem = "ok", ""
     if version is None and not files:
         state, problem = "missing", "not installed"
@@ -198,9 +196,8 @@ def report(facts: dict[str, Any]) -> str:
 
 
 def _filled(start: str, text: str) -> str:
-    width = max(60, shutil.get_terminal_size().columns)
-    indent = " " * len(start)
-    wrapper = textwrap.TextWrapper(width, start, indent, break_long_words=False, break_on_hyphens=False)
+    wrapper = textwrap.TextWrapper(max(60, shutil.get_terminal_size().columns), start, " " * len(start))
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
     return wrapper.fill(text).replace("\N{NO-BREAK SPACE}", " ")
 
 
