@@ -106,6 +106,12 @@ def test_the_best_tokens_of_every_row(kind, size):
         assert all(len(set(row)) == len(row) for row in tokens.tolist())
 
 
+def test_of_equals_in_two_blocks_numpy_takes_the_first():
+    scores = np.zeros((1, 10 * BLOCK))
+    scores[0, [7, BLOCK + 3, BLOCK + 5]] = 1, 2, 1
+    assert best_tokens(scores, 2).tolist() == [[BLOCK + 3, 7]]
+
+
 def drawn_counts(kind, log_probs, truncation, points):
     """How many of so many evenly spaced numbers in [0, 1) give each token: its probability, to 1 / points."""
     uniforms = (np.arange(points) + 0.5) / points

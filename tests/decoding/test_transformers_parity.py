@@ -6,6 +6,7 @@ from collections import Counter
 from copy import deepcopy
 from dataclasses import replace
 from itertools import pairwise
+from math import log
 
 import numpy as np
 import pytest
@@ -190,6 +191,17 @@ def test_how_the_two_ways_to_finish_differ():
     (theirs,) = search(model, [0], Beam(2, finish="transformers"))
     assert ranking(ours) == [((), True), ((1,), True)]
     assert ranking(theirs) == [((), True), ((2,), True)]
+
+
+def test_the_length_penalty_ranks_and_decides_when_to_stop():
+    # the end .5 (-0.693 / 1) against "a a end" with .5 * .8 * .8 (-1.139 / 3 = -0.380)
+    model = Written(2, {(): (0.5, 0.5), (1,): (0.2, 0.8), (1, 1): (0.2, 0.8)})
+    method = Beam(1, finish="transformers", length_penalty=1.0, early_stopping="never", max_new_tokens=3)
+    (found,) = search(model, [0], method)
+    assert ranking(found) == [((1, 1, 1), False)]
+    assert found[0].ranked_by == pytest.approx(log(0.32) / 3)
+    (found,) = search(model, [0], replace(method, early_stopping=True))
+    assert ranking(found) == [((), True)]
 
 
 @pytest.mark.parametrize("seed", range(2))
