@@ -12,6 +12,7 @@ import pytest
 from rangevote.decoding import Batch, search
 from rangevote.decoding.base import random_generator
 from rangevote.decoding.sample import Epsilon, MinP, Nucleus, Sample, TopK
+from rangevote.decoding.stochastic import StochasticBeam
 from tests.decoding import twins
 from tests.decoding.compare import ALPHA, chi_square, ranking, warped
 from tests.decoding.every import SAMPLINGS
@@ -95,22 +96,18 @@ def test_a_truncation_that_cuts_nothing_is_ancestral_sampling(method, kind):
     assert search(model, ["a", "b"], method) == search(model, ["a", "b"], Sample(30))
 
 
-@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
-def test_the_seed_fixes_every_sample(method):
-    model, inputs = TableModel(6, 4, seed=3), ["a", "b", "a", "c"]
+@pytest.mark.parametrize("method", [*SAMPLINGS, StochasticBeam(6, seed=5)], ids=str)
+def test_seed_stream_and_number_fix_every_sample_alone_or_in_any_batch(method):
+    model, inputs = TableModel(6, 4, seed=3), ["a", "b", "a", "c", "d"]
     found = search(model, inputs, method)
     assert search(model, inputs, method) == found
     assert search(model, inputs, replace(method, seed=6)) != found
     assert found[0] != found[2]  # the same input at another place is drawn anew
-
-
-@pytest.mark.parametrize("method", SAMPLINGS, ids=str)
-def test_a_sample_is_the_same_alone_and_in_any_batch(method):
-    model, inputs = TableModel(6, 4, seed=3), ["a", "b", "a", "c", "d"]
-    whole = search(model, inputs, method)
     for i, input in enumerate(inputs):
-        assert Batch(model, [input], [i]).search(method) == [whole[i]]
-    assert Batch(model, inputs[2:], [2, 3, 4]).search(method, max_rows=5) == whole[2:]
+        assert Batch(model, [input], [i]).search(method) == [found[i]]
+    assert Batch(model, inputs[2:], [2, 3, 4]).search(method, max_rows=5) == found[2:]
+    voters = Batch(model, inputs, range(5)).search(method, stream=1)
+    assert all(one != other for one, other in zip(voters, found, strict=True))
 
 
 @pytest.mark.parametrize("method", SAMPLINGS, ids=str)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangevote.decoding import Batch, search
+from rangevote.decoding import search
 from rangevote.decoding.stochastic import StochasticBeam, importance
 from rangevote.models.protocol import Step
 from tests.decoding import twins
@@ -165,17 +165,6 @@ def test_with_the_copy_filter_it_samples_from_what_is_left():
     assert first_is_drawn_from(found, probabilities) > ALPHA
     assert_mean([sum(one.weight for one in listed) for listed in found], 1.0)
     assert not any({1, 2} <= set(one.tokens) for listed in found for one in listed)
-
-
-def test_the_seed_fixes_the_sample():
-    model, inputs = TableModel(5, 4, seed=1), ["a", "b", "a"]
-    found = search(model, inputs, StochasticBeam(6, seed=4))
-    assert search(model, inputs, StochasticBeam(6, seed=4)) == found
-    assert search(model, inputs, StochasticBeam(6, seed=5)) != found
-    assert found[0] != found[2]  # the same input elsewhere is another draw
-    assert Batch(model, inputs[1:], [1, 2]).search(StochasticBeam(6, seed=4)) == found[1:]
-    voters = Batch(model, inputs, range(3)).search(StochasticBeam(6, seed=4), stream=1)
-    assert all(one != other for one, other in zip(voters, found, strict=True))
 
 
 class Peaked:

@@ -115,15 +115,11 @@ def test_room_is_what_the_prompt_leaves_of_the_positions(tiny_model):
         assert HuggingFace(tiny_model(kind)).room(HuggingFace(tiny_model(kind)).start([[5]])) is None
 
 
-def test_no_inputs_give_no_rows(tiny_model):
+def test_there_may_be_no_inputs_and_all_rows_may_vanish(tiny_model):
     model = HuggingFace(tiny_model("llama"))
     step = model.step(model.start([]), None)
     assert step.log_probs.shape == (0, 40)
     assert model.room(step.state) is None
-
-
-def test_all_rows_may_vanish(tiny_model):
-    model = HuggingFace(tiny_model("llama"))
     step = model.step(model.start([[5], [6]]), np.array([7, 8]))
     nothing = model.select(step.state, np.array([], dtype=np.int64))
     assert model.step(nothing, np.array([], dtype=np.int64)).log_probs.shape == (0, 40)
@@ -158,16 +154,16 @@ def test_what_cannot_be_read_is_refused_with_its_number(tiny_model, tokenizer, k
         HuggingFace(tiny_model(kind), tokenizer).start([[5, 6], input])
 
 
-def test_a_text_for_a_model_without_tokenizer_is_refused(tiny_model):
-    with pytest.raises(DataError, match=r"inputs\[0\]: is the text 'the dog', but .* without a tokenizer"):
-        HuggingFace(tiny_model("llama")).start(["the dog"])
-
-
-def test_a_chat_the_template_refuses_is_refused(tiny_model):
-    tokenizer = make_tokenizer("{{ raise_exception('roles must alternate') }}")
-    with pytest.raises(
-        DataError, match=r"inputs\[0\]: is a chat the model's template refuses: roles must alternate"
-    ):
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        (None, "is the text 'the dog', but .* without a tokenizer"),
+        ("{{ raise_exception('roles') }}", "is a chat the model's template refuses: roles"),
+    ],
+)
+def test_a_text_that_the_tokenizer_cannot_prepare_is_refused(tiny_model, template, message):
+    tokenizer = None if template is None else make_tokenizer(template)
+    with pytest.raises(DataError, match=rf"inputs\[0\]: {message}"):
         HuggingFace(tiny_model("llama"), tokenizer).start(["the dog"])
 
 

@@ -103,7 +103,7 @@ def test_a_prompt_with_no_room_for_a_trial_is_not_tried(tiny_model):
     assert model._trials == {}
 
 
-def test_the_model_comes_back_as_it_was(tiny_model):
+def test_the_model_comes_back_as_it_was_also_after_an_error(tiny_model, monkeypatch):
     net = tiny_model("llama")
     before = (net.config.to_dict(), net.generation_config.to_dict(), net.config._attn_implementation)
     hooks, head = dict(net.lm_head._forward_pre_hooks), dict(vars(net.lm_head))
@@ -112,17 +112,13 @@ def test_the_model_comes_back_as_it_was(tiny_model):
     assert net.lm_head._forward_pre_hooks == hooks
     assert vars(net.lm_head).keys() == head.keys()
     assert not net.training
-
-
-def test_the_model_comes_back_as_it_was_after_an_error(tiny_model, monkeypatch):
-    net = tiny_model("llama")
     model = HuggingFace(net)
     state = model.step(model.start(LONG), None).state
     monkeypatch.setattr(shared_prefix, "_joined", lambda *given: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         model.step(state, np.full(len(LONG), 5))
     assert net.config._attn_implementation == "sdpa"
-    assert not net.lm_head._forward_pre_hooks
+    assert net.lm_head._forward_pre_hooks == hooks
 
 
 def test_a_model_in_training_is_read_without_dropout_and_stays_in_training():
