@@ -19,7 +19,7 @@ std::size_t words_in(std::string_view text) {
     return words;
 }
 
-// To a multiple of 2^-48, so that what is equal on paper ties; the same as rounded() of kernel/plain.py.
+// To a multiple of 2^-48, so that what is equal on paper ties; the same as rounded() of similarity/base.py.
 double rounded(double score) {
     return std::abs(score) < 32.0 ? std::ldexp(std::nearbyint(std::ldexp(score, 48)), -48) : score;
 }

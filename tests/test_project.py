@@ -99,7 +99,7 @@ def stops(heading: str) -> list[str]:
 
 def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
     assert len(stops("`rv.elect(texts, logprobs)` passes")) <= 10
-    beside = {"errors.py", "similarity/base.py", "election/panel.py", "kernel/__init__.py", "kernel/plain.py"}
+    beside = {"errors.py", "similarity/base.py", "kernel/__init__.py", "kernel/plain.py"}
     own: Any = type("Own", (str,), {})("words")  # no plain text, so nothing is kept
     careful = files_entered(
         lambda: rangevote.elect(["a b", "a c"], [-1.0, -2.0], tokenize=own, winners=2).score

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 Option = Callable[[Command], Command]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
-#: Shares that are found from all ballots; election/panel.py has it too, and loads numpy.
+#: Shares that are found from all ballots; election/weights.py has it too, and loads numpy.
 AGREEMENT: Final = "agreement"
 #: Formats in words; endings of names that promise a table are among them.
 FORMAT_NAMES = {"jsonl": "JSON lines", "parquet": "Parquet", "csv": "CSV", "tsv": "TSV", "xlsx": "Excel"}

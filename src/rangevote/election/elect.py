@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rangevote.election.panel import AGREEMENT, PanelShares, panel_of, warn_of_self_election
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import NO_SUPPORT, Answer, Result, counted_result, with_thresholds
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest
@@ -20,10 +19,14 @@ from rangevote.election.settings import (
     with_option_names,
 )
 from rangevote.election.weights import (
+    AGREEMENT,
     MASS_SLACK,
+    PanelShares,
     default_weights,
     distinct_mass,
+    panel_of,
     repeated,
+    warn_of_self_election,
     weigh,
 )
 from rangevote.errors import DataError, UsageError, warn

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from rangevote.election.explain import Explanation
     from rangevote.election.merge import Merged
-    from rangevote.election.panel import PanelShares
     from rangevote.election.settings import Settings
+    from rangevote.election.weights import PanelShares
     from rangevote.similarity.base import Measure
     from rangevote.similarity.tool_calls import TextOrToolCalls
 

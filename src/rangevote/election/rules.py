@@ -18,8 +18,7 @@ import numpy as np
 from rangevote.election.merge import ABSENT, Merged, Merging
 from rangevote.errors import DataError
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.kernel.plain import rounded
-from rangevote.similarity.base import Measure, Poll, number_text, same_content
+from rangevote.similarity.base import Measure, Poll, number_text, rounded, same_content
 
 #: More than all rounding of a score, and how many candidates have their grades looked at one by one.
 ROUNDING, FEW = 2.0**-40, 100

@@ -45,9 +45,8 @@ from msgspec.structs import force_setattr
 
 from rangevote import __version__
 from rangevote.election.merge import Merging
-from rangevote.election.panel import AGREEMENT, PanelShares, Shares, check_shares
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
-from rangevote.election.weights import CONFIDENCE, WEIGHTS
+from rangevote.election.weights import AGREEMENT, CONFIDENCE, WEIGHTS, PanelShares, Shares, check_shares
 from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, need, shown
 from rangevote.hypothesis import Array, Hypotheses, is_number
 from rangevote.kernel import Election

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rangevote.election.elect import Panel, conclude, elect_columns
-from rangevote.election.panel import panel_of
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import NOT_ADAPTIVE, WITHOUT_VOTERS, Contest, ranked
@@ -26,7 +25,7 @@ from rangevote.election.sequential_test import (
     rounds,
 )
 from rangevote.election.settings import ElectionOptions, Settings, settings_of, with_option_names
-from rangevote.election.weights import default_weights, weigh
+from rangevote.election.weights import default_weights, panel_of, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis, Listed, Logprobs, concatenate
 from rangevote.similarity.base import same_keys

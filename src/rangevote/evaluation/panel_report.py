@@ -15,10 +15,9 @@ from msgspec.structs import replace
 from rangevote import __version__
 from rangevote.election.agreement import Agreement, AgreementTable, member_votes
 from rangevote.election.elect import elect_ballot
-from rangevote.election.panel import AGREEMENT
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
-from rangevote.election.weights import weigh_members
+from rangevote.election.weights import AGREEMENT, weigh_members
 from rangevote.errors import DataError, RangevoteWarning
 from rangevote.evaluation.corpus import placed
 from rangevote.evaluation.samples import right_of

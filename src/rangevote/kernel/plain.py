@@ -127,16 +127,6 @@ def share(weight: float, size: int, a: float, bits: int) -> int:
     return round(scaled / size if a == 0 else scaled * math.pow(size, a - 1.0))
 
 
-def rounded(scores: Array) -> Array:
-    """Scores to a multiple of 2^-48, so that what is equal on paper ties whatever was rounded on the way.
-
-    From 32 on neighbouring floats are further apart than that.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        near = np.ldexp(np.rint(np.ldexp(scores, 48)), -48)
-    return np.where(np.abs(scores) < 32.0, near, scores)
-
-
 def root(x: float, n: int) -> float:
     """The n-th root. Square roots are exact to the last bit everywhere, powers are libm's."""
     if n == 1:

@@ -370,6 +370,16 @@ class StoredPoll:
         return self._voters if self._voters is not None else Hypotheses.of([], role="voters")
 
 
+def rounded(scores: Array) -> Array:
+    """Scores to a multiple of 2^-48, so that what is equal on paper ties whatever was rounded on the way.
+
+    From 32 on neighbouring floats are further apart than that.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        near = np.ldexp(np.rint(np.ldexp(scores, 48)), -48)
+    return np.where(np.abs(scores) < 32.0, near, scores)
+
+
 def number_text(number: float) -> str:
     """A number for a name or signature: different numbers look different, whole ones have no point."""
     return repr(float(number)).removesuffix(".0")

@@ -9,7 +9,6 @@ import numpy as np
 
 from rangevote.errors import UsageError, need
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.kernel.plain import rounded
 from rangevote.similarity.base import (
     ChangedMeasure,
     Measure,
@@ -21,6 +20,7 @@ from rangevote.similarity.base import (
     as_measure,
     number_text,
     refuse_surrogates,
+    rounded,
 )
 from rangevote.similarity.ngram import Reader, check_tokeniser
 

@@ -11,8 +11,8 @@ import msgspec
 
 from rangevote import __version__
 from rangevote.election.agreement import Agreement
-from rangevote.election.panel import AGREEMENT
 from rangevote.election.settings import write_tables
+from rangevote.election.weights import AGREEMENT
 from rangevote.evaluation.metrics import get_metric
 from rangevote.evaluation.risk_coverage import RiskCurve
 from rangevote.evaluation.significance import Interval

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from rangevote.election.panel import Shares
 from rangevote.election.preprocess import prepare
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, Contest, evidence, leader
 from rangevote.election.settings import has_temperature
-from rangevote.election.weights import weigh
+from rangevote.election.weights import Shares, weigh
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Ballot, Hypotheses, is_number
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, get_similarity

@@ -27,8 +27,8 @@ from typing import Literal
 import numpy as np
 
 from rangevote.election.agreement import agreement_shares
-from rangevote.election.panel import AGREEMENT, Shares
 from rangevote.election.settings import Settings
+from rangevote.election.weights import AGREEMENT, Shares
 from rangevote.errors import DataError, UsageError, warn
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits, as_entries, placed
 from rangevote.evaluation.metrics import LEARNED, METRICS, Metric, get_metric
