@@ -142,11 +142,11 @@ class Hypotheses(Sequence[Hypothesis]):
         rows: Sequence[Hypothesis] | None = None,
         members: Sequence[str] | None = None,
         tool_calls: Sequence[Sequence[ToolCall] | None] | None = None,
-        mass: float | None = None,
     ) -> None:
         self.texts, self.numbers, self.role, self.tokens, self.states = texts, numbers, role, tokens, states
         self.weights, self.sampled, self.rows, self.members = weights, sampled, rows, members
-        self.tool_calls, self._mass = tool_calls, mass
+        self.tool_calls = tool_calls
+        self._mass: float | None = None
         self._logprobs: Array | None = None
 
     @property
@@ -202,19 +202,19 @@ class Hypotheses(Sequence[Hypothesis]):
         if kinds == {str}:
             return cls(values, _logprobs_of(logprobs, len(values), role), role=role)
         rows = values if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(values)]
-        usual = None if logprobs is not None else cls.of_usual(rows, role)
+        usual = None if logprobs is not None else cls._of_usual(rows, role)
         return cls._from_rows(rows, logprobs, role) if usual is None else usual
 
     @classmethod
-    def of_usual(cls, rows: Sequence[Hypothesis], role: str) -> Hypotheses | None:
+    def _of_usual(cls, rows: Sequence[Hypothesis], role: str) -> Hypotheses | None:
         """Columns of rows in which there is nothing to refuse, in one step; None if that needs a closer look,
         or there are no compiled kernels."""
         if usual_columns is None or (columns := usual_columns(list(map(astuple, rows)))) is None:
             return None
         texts, numbers, tokens, sampled, members, mass = columns
-        return cls(
-            texts, numbers, role=role, tokens=tokens, sampled=sampled, rows=rows, members=members, mass=mass
-        )
+        made = cls(texts, numbers, role=role, tokens=tokens, sampled=sampled, rows=rows, members=members)
+        made._mass = mass
+        return made
 
     @classmethod
     def _of_panel(
@@ -543,7 +543,7 @@ def _checked(items: Sequence[Hypothesis | str], role: str) -> Sequence[Hypothesi
     if set(map(type, items)) != {Hypothesis}:
         items = [Hypothesis(item) if isinstance(item, str) else item for item in items]
     rows: Sequence[Hypothesis] = items  # type: ignore[assignment]
-    columns = Hypotheses.of_usual(rows, "candidates" if role == "hypotheses" else role)
+    columns = Hypotheses._of_usual(rows, "candidates" if role == "hypotheses" else role)
     if columns is None:
         check_rows(rows, role)
     return rows if columns is None else columns
