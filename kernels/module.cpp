@@ -166,7 +166,7 @@ nb::object usual_columns(nb::list rows) {
     double mass = 0.0;
     for (nb::handle row : rows) {
         std::size_t field = 0;
-        for (nb::handle value : nb::borrow<nb::tuple>(row)) {
+        for (nb::handle value : nb::cast<nb::tuple>(row)) {
             const std::size_t i = field++;
             if (i == FINISHED || i == SAMPLED) sampled |= i == SAMPLED && value.ptr() == Py_True;
             if (i == FINISHED || i == SAMPLED || (value.is_none() && i != TEXT)) continue;

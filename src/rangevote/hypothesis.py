@@ -531,7 +531,8 @@ def check(ballot: Ballot, role: str = "candidates") -> Ballot:
     `role` is what the candidates are called there."""
     candidates = _checked(ballot.candidates, role)
     voters = None if ballot.voters is None else _checked(ballot.voters, "voters")
-    _check_states({role: candidates, "voters": voters or ()})
+    if _may_have_states(candidates) or (voters is not None and _may_have_states(voters)):
+        _check_states({role: candidates, "voters": voters or ()})
     return Ballot(candidates, voters, ballot.id, ballot.source, ballot.references, ballot.carry)
 
 
@@ -549,10 +550,14 @@ def _checked(items: Sequence[Hypothesis | str], role: str) -> Sequence[Hypothesi
     return rows if columns is None else columns
 
 
+def _may_have_states(rows: Sequence[Hypothesis]) -> bool:
+    return not isinstance(rows, Hypotheses) or rows.states is not None
+
+
 def _check_states(lists: Mapping[str, Sequence[Hypothesis]]) -> None:
     size: int | None = None
     for role, rows in lists.items():
-        for i, row in enumerate(() if isinstance(rows, Hypotheses) and rows.states is None else rows):
+        for i, row in enumerate(rows):
             if row.state is None:
                 continue
             wrong = next((j for j, number in enumerate(row.state) if not math.isfinite(number)), None)
