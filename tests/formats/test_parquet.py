@@ -246,3 +246,12 @@ def test_a_text_that_is_not_utf8_spoils_its_row_only():
     assert good.get().candidates[0].text == "a b"
     with pytest.raises(DataError, match="input:2: has a text that is not UTF-8"):
         bad.get()
+
+
+def test_a_score_of_each_candidate_is_read_back_as_a_map_and_beside_texts_as_a_list():
+    ballot = Ballot(
+        [Hypothesis("a", scores={"reward": 0.5}), Hypothesis("b", scores={"reward": 2.0})], id="x"
+    )
+    assert [entry.get() for entry in entries(written(ballot))] == [ballot]
+    [entry] = entries(rows({"id": "x", "outputs": ["a", "b"], "scores": [0.5, 2.0]}), score_field=["scores"])
+    assert [one.scores for one in entry.get().candidates] == [{"scores": 0.5}, {"scores": 2.0}]

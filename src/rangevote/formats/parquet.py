@@ -20,7 +20,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count, repeat
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +71,7 @@ def row_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
     """The rows of a file in another layout."""
     numbers = count(1)
     for batch in record_batches(stream, options, ballots=False):
-        for row in _rows(batch):
+        for row in _rows(batch, ballots=False):
             where = f"{stream.name}:{next(numbers)}"
             yield Located(where, {}, row) if isinstance(row, DataError) else Located(where, row)
 
@@ -117,7 +117,7 @@ def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
 def entries_of(batch: pa.RecordBatch, name: str, first: int, options: ReadOptions) -> Iterator[Entry]:
     """The entries of rows of the file `name`; `first` is the number of the first row."""
     scale = ballot_scale(replace(options, format="parquet"))
-    for number, row in enumerate(_rows(batch), first):
+    for number, row in enumerate(_rows(batch, ballots=True), first):
         where = f"{name}:{number}"
         try:
             if isinstance(row, DataError):
@@ -128,49 +128,36 @@ def entries_of(batch: pa.RecordBatch, name: str, first: int, options: ReadOption
             yield Entry(where, error=error.at(where))
 
 
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any] | DataError]:
+def _rows(batch: pa.RecordBatch, *, ballots: bool) -> list[dict[str, Any] | DataError]:
     """The rows, without null fields, which are absent fields in Parquet."""
-    pyarrow = need("pyarrow", "parquet", "reading Parquet files")
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    try:
-        if "id" in columns and pyarrow.types.is_temporal(columns["id"].type):
-            columns["id"] = columns["id"].cast(pyarrow.string())
-        values = [_values(column, known=name in ROLES) for name, column in columns.items()]
-        return [_known(columns, row) for row in zip(*values, strict=True)]
+    types = need("pyarrow.types", "parquet", "reading Parquet files")
+    number = batch.schema.get_field_index("id")
+    if number >= 0 and types.is_temporal(batch.schema.types[number]):
+        batch = batch.set_column(number, "id", batch.column(number).cast("string"))
+    try:  # pyarrow is much slower where it is to make dictionaries of maps; ballots have one, `scores`
+        rows = batch.to_pylist(maps_as_pydicts=None if ballots else "lossy")
     except UnicodeDecodeError as error:
         if len(batch) > 1:  # in some row
-            return [row for i in range(len(batch)) for row in _rows(batch.slice(i, 1))]
+            return [row for i in range(len(batch)) for row in _rows(batch.slice(i, 1), ballots=ballots)]
         return [DataError(f"has a text that is not UTF-8 ({error.reason})")]
+    return list(map(_known, rows))
 
 
-def _values(array: pa.Array, known: bool = False) -> list[Any]:
-    """`array.to_pylist()`, but much faster for objects; `known`: without null fields."""
-    pa = need("pyarrow", "parquet", "reading Parquet files")
-    if array.null_count == len(array):
-        return [None] * len(array)
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
-        values = _values(array.flatten(), known)
-        lists, start = [], 0
-        for length in array.value_lengths().to_pylist():
-            lists.append(None if length is None else values[start : start + length])
-            start += length or 0
-        return lists
-    if not pa.types.is_struct(array.type):
-        pairs = pa.types.is_map(array.type)
-        return [dict(one) if pairs and one is not None else one for one in array.to_pylist()]
-    names = [array.type.field(i).name for i in range(array.type.num_fields)]
-    fields = dict(zip(names, array.flatten(), strict=True))
-    if known:
-        fields = {name: field for name, field in fields.items() if field.null_count < len(field)}
-    rows = zip(*map(_values, fields.values()), strict=True) if fields else repeat((), len(array))
-    objects = [_known(fields, row) if known else dict(zip(fields, row, strict=True)) for row in rows]
-    if not array.null_count:
-        return objects
-    return [one if valid else None for one, valid in zip(objects, array.is_valid().to_pylist(), strict=True)]
+def _known(row: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a row that are not null."""
+    known = {name: value for name, value in row.items() if value is not None}
+    for role in ROLES:
+        if isinstance(items := known.get(role), list):
+            known[role] = [_hypothesis(item) if isinstance(item, dict) else item for item in items]
+    return known
 
 
-def _known(names: Iterable[str], values: Iterable[Any]) -> dict[str, Any]:
-    return {name: value for name, value in zip(names, values, strict=True) if value is not None}
+def _hypothesis(item: dict[str, Any]) -> dict[str, Any]:
+    known = {name: value for name, value in item.items() if value is not None}
+    scores = known.get("scores")
+    if isinstance(scores, list) and all(isinstance(pair, tuple) for pair in scores):  # a map
+        known["scores"] = dict(scores)
+    return known
 
 
 class ParquetWriter:
