@@ -7,7 +7,7 @@ import pytest
 import rangevote as rv
 from rangevote.election.sequential_test import FIRST_ROUND, rounds
 from rangevote.election.settings import Settings
-from rangevote.generation.generate import Elected, Request, elections
+from rangevote.generation.generate import Elected, Request, elect_requests
 from rangevote.generation.plan import GenerationPlan
 from tests.generation.test_generate import same
 from tests.models.table import TableModel
@@ -26,7 +26,7 @@ def held(model: TableModel, most: int, confidence: float = 0.9, **options: objec
     plan = GenerationPlan.of(
         Settings(**OPTIONS), "beam:5", f"sample:{most},seed=3", adaptive=confidence, **options
     )
-    return list(elections(model, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
+    return list(elect_requests({"": model}, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
 
 
 def test_the_ballot_has_the_voters_that_were_drawn_and_elects_the_same(model):
@@ -66,7 +66,7 @@ def test_the_voters_are_the_first_of_those_that_would_all_vote(model):
 def test_a_measure_that_looks_at_the_source_gets_that_of_each_input(model):
     measure = Sourced()
     plan = GenerationPlan.of(Settings(similarity=measure), "beam:5", "sample:64,seed=3", adaptive=0.9)
-    list(elections(model, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
+    list(elect_requests({"": model}, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
     assert sorted(measure.seen) == INPUTS
 
 

@@ -9,7 +9,7 @@ import pytest
 import rangevote as rv
 from rangevote.decoding import Batch, get_search
 from rangevote.election.settings import Settings
-from rangevote.generation.generate import Request, elect_each, elections
+from rangevote.generation.generate import Request, elect_requests
 from rangevote.generation.plan import GenerationPlan
 from rangevote.hypothesis import Hypothesis
 from tests.models.table import Table, TableModel
@@ -112,7 +112,7 @@ def test_elections_give_the_ballot_and_the_seconds_of_each_input(model):
     plan = GenerationPlan.of(Settings("overlap_1"), "beam:4", "sample:10")
     blank = rv.Ballot((), id="x", source="who?", references=["me"])
     requests = [Request(0, "a", blank), Request.of(1, "b"), Request.of(2, ("not", "a", "text"))]
-    held = list(elections(model, requests, plan))
+    held = list(elect_requests({"": model}, requests, plan))
     assert [one.ballot.id for one in held] == ["x", None, None]
     assert [one.ballot.source for one in held] == ["who?", "b", None]
     assert held[0].ballot.references == ["me"]
@@ -132,14 +132,14 @@ def test_requests_are_taken_as_results_are_asked_for(model):
             yield Request.of(number, input)
 
     plan = GenerationPlan.of(Settings(), "beam:10", max_rows=20)
-    next(elections(model, requests(), plan))
+    next(elect_requests({"": model}, requests(), plan))
     assert taken == [0, 1]
 
 
 def test_an_input_keeps_its_number_in_the_run_and_so_its_draws(model):
     plan = GenerationPlan.of(Settings(), "sample:10")
-    together = list(elections(model, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
-    [alone] = elections(model, [Request.of(3, "d")], plan)
+    together = list(elect_requests({"": model}, [Request.of(i, x) for i, x in enumerate(INPUTS)], plan))
+    [alone] = elect_requests({"": model}, [Request.of(3, "d")], plan)
     same(alone.result, together[3].result)
 
 
@@ -226,16 +226,16 @@ class Picky(Counting):
 def test_one_bad_input_of_a_batch_does_not_cost_the_others():
     model, plan = Picky(), GenerationPlan.of(Settings("overlap_1"), "sample:9")
     requests = [Request.of(i, input) for i, input in enumerate(INPUTS)]
-    held = list(elect_each(model, requests, plan))
+    held = list(elect_requests({"": model}, requests, plan))
     assert model.read == [INPUTS, *([input] for input in INPUTS)]
     assert isinstance(held[2], rv.DataError)
-    whole = list(elections(Counting(), requests, plan))
+    whole = list(elect_requests({"": Counting()}, requests, plan))
     for i in (0, 1, 3, 4):
         same(held[i].result, whole[i].result)  # type: ignore[union-attr]
 
 
 def test_after_a_failed_batch_inputs_are_tried_as_they_are_asked_for():
     model, plan = Picky(), GenerationPlan.of(Settings("overlap_1"), "beam:4")
-    held = elect_each(model, [Request.of(i, input) for i, input in enumerate(INPUTS)], plan)
+    held = elect_requests({"": model}, [Request.of(i, input) for i, input in enumerate(INPUTS)], plan)
     assert not isinstance(next(held), rv.DataError)
     assert model.read == [INPUTS, ["a"]]

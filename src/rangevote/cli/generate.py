@@ -8,7 +8,6 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -296,7 +295,7 @@ def generate(
     --engine a server samples instead of a model in this process; its API key is in the environment or a file.
     """
     from rangevote.formats.prompts import read_inputs
-    from rangevote.generation.generate import elect_batches
+    from rangevote.generation.generate import elect_requests
 
     check_input(source, "inputs")
     if source != "-" and not os.path.exists(source):  # before a model is loaded
@@ -317,7 +316,7 @@ def generate(
             with loading(", ".join(options.models), quiet=quiet):
                 models = {name: options.load(name) for name in options.models}
                 plan = replace(plan, voter_models={name: options.load(name) for name in options.voter_models})
-            elector = partial(elect_batches, models, plan=plan)
+            elector = partial(elect_requests, models, plan=plan)
             images = any(getattr(model, "reads_images", False) for model in models.values())
         entries = files.enter_context(
             read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
@@ -349,20 +348,19 @@ def _write_all(
     with keeping_results(sink, bar):
         rest = skip_done(entries, sink.leading, text=shape.text and sink.leading is sink.results)
         bar.show()
-        with closing(answers(elector, enumerate(rest, sink.done))) as batches:
-            for batch in batches:
-                for entry, answer in batch:
-                    line, ballot = _line(entry, answer, shape)
-                    asked.update(() if isinstance(answer, DataError) else answer.asked)
-                    if line.error is not None:
-                        if not skip:
-                            raise line.error
-                        notes.warn(f"skipped: {line.error}")
-                        counts.skipped += 1
-                    counts.add(line)
-                    sink.write(line.content, ballot)
-                    bar.advance()
+        with closing(answers(elector, enumerate(rest, sink.done))) as answered:
+            for entry, answer in answered:
+                line, ballot = _line(entry, answer, shape)
+                asked.update(() if isinstance(answer, DataError) else answer.asked)
+                if line.error is not None:
+                    if not skip:
+                        raise line.error
+                    notes.warn(f"skipped: {line.error}")
+                    counts.skipped += 1
+                counts.add(line)
+                sink.write(line.content, ballot)
                 sink.flush()
+                bar.advance()
         sink.finish()
     if not sink.done + bar.items:
         notes.tell("there are no inputs.")
@@ -381,10 +379,8 @@ def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tupl
     return result_line(answer.ballot, answer.result, shape, known), answer.ballot
 
 
-def answers(
-    elector: Elector, entries: Iterable[tuple[int, Entry]]
-) -> Generator[Iterable[Answer], None, None]:
-    """The election of each numbered input, or its error, in order and in lists that become known together."""
+def answers(elector: Elector, entries: Iterable[tuple[int, Entry]]) -> Generator[Answer, None, None]:
+    """The election of each numbered input, or its error, in order."""
     from rangevote.formats.prompts import ModelInput
     from rangevote.generation.generate import Request
 
@@ -396,19 +392,16 @@ def answers(
             if isinstance(entry, ModelInput):  # a bad input only keeps its place
                 yield Request(number, entry.content, entry.get())
 
-    with closing(elector(requests())) as batches:
-        for batch in chain(batches, [()]):
-            yield _matched(batch, waiting)
+    def bad_inputs() -> Iterator[Answer]:
+        while waiting and (error := waiting[0].error) is not None:
+            yield waiting.popleft(), error
 
-
-def _matched(batch: Iterable[Elected | DataError], waiting: deque[Entry]) -> Iterator[Answer]:
-    """Each answer with its input, and the bad inputs before and directly after it."""
-    for answer in chain([None], batch):
-        if answer is not None:
+    with closing(elector(requests())) as answered:
+        for answer in answered:
+            yield from bad_inputs()
             entry = waiting.popleft()
             if isinstance(answer, DataError):  # named by its line in the file, not by its number in the run
                 field = "" if answer.field.startswith("inputs[") else answer.field
                 answer = DataError(answer.problem, field=field, where=entry.where)
             yield entry, answer
-        while waiting and (error := waiting[0].error) is not None:
-            yield waiting.popleft(), error
+    yield from bad_inputs()

@@ -117,7 +117,7 @@ class GenerateCall:
         plan = self._plan(options)
         requests = [Request.of(number, number) for number in model.inputs]
         # One batch of any size: what `generate` prepared can be read only once.
-        results = [elected.result for elected in elect_batch(model, requests, plan)]
+        results = [elected.result for elected in elect_batch({"": model}, requests, plan)]
         return self._output(results, plan.settings.winners, model.ends)
 
     def _check(self) -> None:

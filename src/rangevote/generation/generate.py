@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -73,7 +73,8 @@ def generate(
         max_rows=max_rows,
         escalate=escalate,
     )
-    models, others = named(model), voter_models or {}
+    models = model if isinstance(model, Mapping) else {"": model}
+    others = voter_models or {}
     plan = replace(plan.by(models, others), voter_models=others)
     for name, one in (*models.items(), *others.items()):
         if not hasattr(one, "start") and not hasattr(one, "hypotheses"):
@@ -82,25 +83,17 @@ def generate(
                 f"rangevote.load makes one of a name, a folder or a transformers model."
             )
     check_inputs(inputs)
-    requests = (Request.of(number, input) for number, input in enumerate(inputs))
-    return [elected.result for elected in elections(model, requests, plan)]
+    requests = [Request.of(number, input) for number, input in enumerate(inputs)]
+    batches = (requests[i : i + plan.batch] for i in range(0, len(requests), plan.batch))
+    return [elected.result for batch in batches for elected in elect_batch(models, batch, plan)]
 
-
-def named(model: Model | Mapping[str, Model]) -> Mapping[str, Model]:
-    """The models by their names; a single model has the name ""."""
-    return model if isinstance(model, Mapping) else {"": model}
-
-
-T = TypeVar("T")
 
 #: Phrases in torch's errors when there is not enough memory.
 NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-#: Elections or errors in the order of the requests, in lists that become known together.
-ElectedBatches = Generator[Iterable["Elected | DataError"], None, None]
-#: Elects for every request; requests are read only when there is room for them.
-Elector = Callable[[Iterable["Request"]], ElectedBatches]
+#: An election or an error for every request, in order; requests are read only when there is room for them.
+Elector = Callable[[Iterable["Request"]], Generator["Elected | DataError", None, None]]
 
 
 @dataclass(frozen=True)
@@ -136,27 +129,31 @@ class Elected:
     asked: Sequence[str] = ()
 
 
-def elections(
-    model: Model | Mapping[str, Model], requests: Iterable[Request], plan: GenerationPlan
-) -> Iterator[Elected]:
-    """The election of every request, batch by batch; requests are read as results are consumed."""
-    for batch in batched(requests, plan.batch):
-        yield from elect_batch(model, batch, plan)
+def elect_requests(
+    models: Mapping[str, Model], requests: Iterable[Request], plan: GenerationPlan
+) -> Generator[Elected | DataError, None, None]:
+    """An `Elector` with models in this process.
 
-
-def batched(requests: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The requests in lists of `size`; the last may be shorter."""
+    If a batch fails, its inputs are tried one by one, in order, as results are consumed.
+    """
     source = iter(requests)
-    while batch := list(islice(source, size)):
-        yield batch
+    while batch := list(islice(source, plan.batch)):
+        try:
+            yield from elect_batch(models, batch, plan)
+        except DataError as error:
+            if len(batch) == 1:
+                yield error
+            else:
+                for request in batch:
+                    yield from elect_requests(models, [request], plan)
 
 
 def elect_batch(
-    model: Model | Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
+    models: Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
 ) -> list[Elected]:
     """The elections of one batch of requests, which fails as a whole."""
     try:
-        return BatchElections(named(model), requests, plan).elect()
+        return BatchElections(models, requests, plan).elect()
     except RuntimeError as error:  # torch has no error class for this on all devices
         if not any(words in str(error).lower() for words in NO_MEMORY):
             raise
@@ -164,31 +161,6 @@ def elect_batch(
             f"out of memory with {plan.batch} inputs at a time, {plan.max_rows} rows; use fewer rows "
             f"(max_rows), shorter outputs (max_new_tokens) or fewer hypotheses."
         ) from error
-
-
-def elect_each(
-    model: Model | Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
-) -> Iterator[Elected | DataError]:
-    """The same, with an error in place of each input that fails.
-
-    If the batch fails, its inputs are tried one by one, in order, as results are consumed.
-    """
-    try:
-        yield from elect_batch(model, requests, plan)
-    except DataError as error:
-        if len(requests) == 1:
-            yield error
-        else:
-            for request in requests:
-                yield from elect_each(model, [request], plan)
-
-
-def elect_batches(
-    model: Model | Mapping[str, Model], requests: Iterable[Request], plan: GenerationPlan
-) -> ElectedBatches:
-    """An `Elector` with one or several models in this process."""
-    for batch in batched(requests, plan.batch):
-        yield elect_each(model, batch, plan)
 
 
 class Role:

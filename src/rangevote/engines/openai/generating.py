@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from time import perf_counter
 from typing import Any
@@ -30,7 +30,7 @@ from rangevote.engines.openai.sample_and_elect import (
 from rangevote.engines.openai.sampling import Samples
 from rangevote.errors import DataError, UsageError, choose, warn
 from rangevote.formats.choices import CHAT, COMPLETIONS, error_text
-from rangevote.generation.generate import Elected, ElectedBatches, Request
+from rangevote.generation.generate import Elected, Request
 from rangevote.generation.plan import GenerationPlan, derived_seed
 
 #: Fields of a request that users cannot set.
@@ -237,7 +237,7 @@ class ServerElector:
         self._client, self._builder, self._plan = client, builder, plan
         self._ahead, self._skip = ahead, skip
 
-    def __call__(self, requests: Iterable[Request]) -> ElectedBatches:
+    def __call__(self, requests: Iterable[Request]) -> Generator[Elected | DataError, None, None]:
         """The election for each request, or its error, in order; at most `ahead` run at a time."""
         loop, under_way = asyncio.new_event_loop(), deque[asyncio.Task[Elected | DataError]]()
         try:
@@ -245,9 +245,9 @@ class ServerElector:
             for request in requests:
                 under_way.append(loop.create_task(self._result(request)))
                 while under_way and not loop.run_until_complete(self._room(under_way)):
-                    yield [under_way.popleft().result()]
+                    yield under_way.popleft().result()
             while under_way:
-                yield [loop.run_until_complete(under_way[0])]
+                yield loop.run_until_complete(under_way[0])
                 under_way.popleft()
         finally:
             loop.run_until_complete(self._close(under_way))
