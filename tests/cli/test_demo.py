@@ -18,7 +18,6 @@ from rangevote.cli.demo import (
     PROMPTS,
     QUESTION,
     SAMPLES,
-    _marked,
     figure_1,
 )
 from rangevote.election.summary import Quote, why
@@ -41,33 +40,15 @@ def test_figure_1_marks_the_winner_and_the_most_likely_and_says_why_it_won(run):
     assert rv.elect(figure_1(), similarity="overlap_2").signature in shown
 
 
-def test_with_a_model_the_likely_and_the_elected_answer_stand_side_by_side(run, speaker):
+def test_with_a_model_the_answers_to_an_open_question_are_an_election(run, speaker):
     shown = run("demo", "--model", "any", "-s", "overlap_1").out.decode()
     assert max(map(len, shown.splitlines())) <= 100
     [drawn] = rv.search(speaker, [QUESTION], rv.Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
     result = rv.elect(drawn, similarity="overlap_1")
-    assert QUESTION in shown
-    likely = max(range(SAMPLES), key=lambda i: result.candidates[i].logprob or 0.0)
-    for index in (likely, result.leader):
-        logprob = result.candidates[index].logprob
-        assert f"log P {logprob:.2f}, score {result.scores[index]:.3f}" in shown
-    assert words(f"{result.candidates[likely].text} {result.winner}") in words(shown).replace("*", "")
+    assert result.signature in words(shown)
     parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
     assert words("".join(parts)) in words(shown)
-    assert f"How firm: {result.margin:.3f} ahead of the next; " in shown
     assert words(LIMITS) in words(shown)
-
-
-def test_words_that_only_one_answer_has_are_marked():
-    first, second = "you can save money by cooking at home", "you can save a lot of money at home"
-    assert _marked(first, second, False).plain == "you can save money *by cooking* at home"
-    assert _marked(second, first, False).plain == "you can save *a lot of* money at home"
-    on_screen = _marked(first, second, True)
-    assert on_screen.plain == first
-    assert [on_screen.plain[span.start : span.end] for span in on_screen.spans if span.style] == [
-        "by cooking"
-    ]
-    assert _marked("same words", "same words", False).plain == "same words"
 
 
 #: How many of its answers are right; the others name a wrong city each, or none.
@@ -143,5 +124,5 @@ def test_what_a_model_writes_is_shown_and_not_obeyed(run, speaker, monkeypatch):
     speaker.text = lambda tokens: "[bold red]hi[/] \x1b[31m\x07 there"
     monkeypatch.setattr("rangevote.cli.demo.OPEN_TOKENS", 2)
     done = run("demo", "--model", "any")
-    assert "[bold red]hi[/] \\x1b[31m\\x07 there ..." in words(done.out.decode())  # and that it was cut off
+    assert "[bold red]hi[/] \\x1b[31m\\x07 there" in words(done.out.decode())
     assert b"\x1b" not in done.out

@@ -15,14 +15,13 @@ import msgspec
 
 from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.progress import loading
-from rangevote.election.summary import Quote, most_likely, why
+from rangevote.election.summary import Quote, why
 from rangevote.errors import DataError, UsageError, need, without_warnings
 from rangevote.hypothesis import Ballot, Hypotheses, Hypothesis
-from rangevote.text import differences, escape_controls
+from rangevote.text import escape_controls
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
     from rich.text import Text
 
     from rangevote.election.result import Result
@@ -83,9 +82,6 @@ LIMITS = (
     "captions, summaries and mathematics are in experiments/RESULTS.md."
 )
 
-#: The measures under which an election is held again, to see how firm it is.
-MEASURES = ("overlap_1", "overlap_2", "overlap_1-4@0.25", "bleu_4", "chrf")
-
 
 @click.command(
     cls=HelpCommand, sections={"Election": ("--similarity",)}, example="rangevote demo --model smollm2"
@@ -97,8 +93,8 @@ def demo(similarity: str, model: str | None, export: str | None) -> None:
     """Hold the election of the paper's figure 1: ten captions that vote for each other.
 
     With --model, a chat model then answers 50 questions through seven prompts, and the prompts vote on
-    each answer. Last it answers an open question ten times; the elected answer is shown beside the most
-    likely one.
+    each answer. Last it answers an open question ten times; the elected answer and the most likely one
+    are marked.
     """
     from rich.console import Console
 
@@ -151,9 +147,7 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
     _prompts(console, model, answers)
     result = elect(drawn, similarity=similarity)
     console.print(f"\n{SAMPLES} answers of {model} to an open question vote by their words:\n")
-    console.print(_side_by_side(result, console.is_terminal))
-    console.print(_why(result))
-    console.print(_firm(result))
+    console.print(result, _why(result), sep="\n")
     console.print(f"\nThe model took {spent:.0f} s. {LIMITS}")
     if export is not None:
         _write_page(export, answers, drawn, similarity)
@@ -202,47 +196,12 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
     console.print(table)
 
 
-def _side_by_side(result: Result, terminal: bool) -> Table:
-    from rich.table import Table
-
-    likely = most_likely(result.candidates) or 0
-    table = Table(title=QUESTION, title_justify="left", expand=True, show_lines=True)
-    for heading in ("most likely", "elected" if likely != result.leader else "elected (the same)"):
-        table.add_column(heading, ratio=1)
-    pair = (likely, result.leader)
-    first, second = (_answer(result, index) for index in pair)
-    table.add_row(_marked(first, second, terminal), _marked(second, first, terminal))
-    numbers = ((result.candidates.logprob(index) or 0.0, result.scores[index]) for index in pair)
-    table.add_row(*(f"log P {logprob:.2f}, score {score:.3f}" for logprob, score in numbers))
-    return table
-
-
-def _marked(text: str, other: str, terminal: bool) -> Text:
-    """The text, with the words marked that the other lacks: by stars if it is not for a terminal."""
-    from rich.text import Text
-
-    marked = Text()
-    for piece, own in differences(text, other):
-        marked.append(f"*{piece}*" if own and not terminal else piece, style="bold reverse" if own else "")
-    return marked
-
-
 def _why(result: Result) -> Text:
     """The sentence that the page has too, with what it quotes between quotation marks."""
     from rich.text import Text
 
     parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]
     return Text(escape_controls("".join(parts)))
-
-
-def _firm(result: Result) -> str:
-    """By how much it won, and how many other similarities elect the same."""
-    from rangevote.election.elect import elect
-
-    same = [elect(list(result.candidates), similarity=name).leader == result.leader for name in MEASURES]
-    margin = "no rival" if result.margin is None else f"{result.margin:.3f} ahead of the next"
-    names = ", ".join(MEASURES)
-    return f"How firm: {margin}; {sum(same)} of {len(MEASURES)} similarities elect the same ({names})."
 
 
 def _write_page(
@@ -263,10 +222,3 @@ def _write_page(
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     page = ElectionPage([Ballots("demo", ballots)], Settings(similarity=similarity), kept=len(ballots))
     export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))
-
-
-def _answer(result: Result, index: int) -> str:
-    """The model's text on one line; nothing in it is a command to the terminal."""
-    answer = result.candidates[index]
-    text = answer.text if answer.text is not None else " ".join(map(str, answer.tokens or ()))
-    return escape_controls(" ".join(text.split())) + ("" if answer.finished else " ...")
