@@ -21,6 +21,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from difflib import SequenceMatcher
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -74,6 +75,26 @@ def escape_controls(text: str, keep: str = "") -> str:
         else c.encode("unicode_escape", "surrogatepass").decode()
         for c in text
     )
+
+
+def differences(text: str, other: str) -> Iterator[tuple[str, bool]]:
+    """The text in pieces, and whether each is a run of words that the other text does not have there.
+
+    Texts of more than 1,000 words are one piece.
+
+    >>> list(differences("a tall man", "a man"))
+    [('a', False), (' ', False), ('tall', True), (' man', False)]
+    """
+    pieces, others = (re.findall(r"\s*(?:\w+|[^\w\s])|\s+", one) for one in (text, other))
+    if max(len(pieces), len(others)) > 1000:
+        yield text, False
+        return
+    words, compared = ([piece.strip() for piece in some] for some in (pieces, others))
+    for kind, begin, end, _, _ in SequenceMatcher(None, words, compared, autojunk=False).get_opcodes():
+        run = "".join(pieces[begin:end])
+        own = "" if kind == "equal" else run.strip()
+        before, _, after = run.partition(own) if own else (run, "", "")
+        yield from ((piece, piece is own) for piece in (before, own, after) if piece)
 
 
 # Reading

@@ -130,6 +130,18 @@ def test_a_bad_record_spoils_its_ballot_only() -> None:
     assert found[1].id == 2
 
 
+def test_a_repeated_id_is_an_error_of_its_own_wherever_it_is_read() -> None:
+    twice = [ballot(1, "x"), ballot(2, "x"), ballot(2, "again")]
+    for others in ([1, 2], [3, 2, 1]):  # in step, and read ahead
+        found = list(join({"a": entries(*(ballot(i, "y") for i in others)), "b": entries(*twice)}))
+        assert content(next(entry for entry in found if entry.ballot and entry.ballot.id == 2)) == (
+            2,
+            [("a", "y"), ("b", "x")],
+        )
+        [error] = [entry.error for entry in found if entry.error]
+        assert "the id 2 was used before" in str(error)
+
+
 def test_voters_that_nobody_asks_for_are_counted() -> None:
     files = entries(ballot(1, "x"), ballot(2, "x"), ballot(3, "x"))
     with pytest.warns(RangevoteWarning, match="2 of the ballots of 'b' belong to no ballot"):

@@ -158,56 +158,62 @@ class MemberFile:
     def __init__(self, name: str, entries: Iterable[Entry]) -> None:
         self.name = name
         self._entries = enumerate(entries)
-        self._ahead: dict[Hashable, tuple[int, Entry]] = {}  # by id, or by position where there is none
+        self._ahead: dict[int, Entry] = {}  # read, but not handed out
+        self._positions: dict[Hashable, int] = {}  # of those with an id
+        self._read_to = 0
 
     def __iter__(self) -> Iterator[tuple[int, Entry]]:
         """The ballots that were not taken."""
-        while self._ahead or self._read() is not None:
-            yield self._ahead.pop(next(iter(self._ahead)))
+        while self._ahead or self._read():
+            position = next(iter(self._ahead))
+            yield position, self._hand_out(position)
 
     def look(self) -> Iterator[tuple[int, Entry]]:
         """All ballots, without taking them."""
-        yield from list(self._ahead.values())
-        while (key := self._read()) is not None:
-            yield self._ahead[key]
+        yield from list(self._ahead.items())
+        while self._read():
+            yield self._read_to - 1, self._ahead[self._read_to - 1]
 
     def take(self, id: Hashable, position: int) -> Entry | None:
         """Remove and return the ballot that `find` finds."""
-        key = self.find(id, position)
-        return None if key is None else self._ahead.pop(key)[1]
+        place = self.find(id, position)
+        return None if place is None else self._hand_out(place)
 
-    def find(self, id: Hashable, position: int) -> Hashable | None:
-        """The key of the ballot with this id, or at this position if one of the two has no id."""
-        wanted = {_key(id, position), _key(None, position)}
-        if id is None:
-            wanted |= {key for key, (number, _) in self._ahead.items() if number == position}
-        if key := next((key for key in wanted if key in self._ahead), None):
-            return key
-        while (key := self._read()) is not None:
-            number = self._ahead[key][0]
-            if key in wanted or (id is None and number == position):
-                return key
-            if id is None and number > position:
-                break
-        return None
+    def find(self, id: Hashable, position: int) -> int | None:
+        """Where the ballot with this id is, or `position` if it or the ballot there has no id."""
+        while True:
+            if id is not None and (by_id := self._positions.get(_key(id))) is not None:
+                return by_id
+            entry = self._ahead.get(position)
+            if entry is not None and (id is None or _id(entry) is None):
+                return position
+            if (id is None and self._read_to > position) or not self._read():
+                return None
 
-    def _read(self) -> Hashable | None:
-        """Read one more ballot and return its key; None at the end."""
-        number, entry = next(self._entries, (0, None))
+    def _read(self) -> bool:
+        """Read one more ballot; False at the end."""
+        position, entry = next(self._entries, (0, None))
         if entry is None:
-            return None
-        key = _key(_id(entry), number)
-        self._ahead[key] = number, entry
-        return key
+            return False
+        self._ahead[position], self._read_to = entry, position + 1
+        if (id := _id(entry)) is not None:
+            self._positions.setdefault(_key(id), position)
+        return True
+
+    def _hand_out(self, position: int) -> Entry:
+        entry = self._ahead.pop(position)
+        if self._positions.get(key := _key(_id(entry))) == position:
+            del self._positions[key]
+        return entry
 
 
 def _id(entry: Entry) -> str | int | None:
     return entry.id if entry.ballot is None else entry.ballot.id
 
 
-def _key(id: Hashable, position: int) -> Hashable:
+def _key(id: Hashable) -> Hashable:
     """A key that tells 1 from "1"."""
-    return ("position", position) if id is None else (type(id).__name__, id)
+    return type(id).__name__, id
 
 
 def _check_shared_ids(stand: Sequence[MemberFile], vote: Sequence[MemberFile]) -> None:
