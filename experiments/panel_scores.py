@@ -87,6 +87,15 @@ def _data(found: Any) -> dict[str, Any]:
     return {"difference": found.value, "interval": list(found.interval), "p": found.p}
 
 
+def choose(found: Mapping[str, Any], settings: Sequence[str]) -> str:
+    """The setting with the highest BLEU + chrF if it is above the first by both with p < 0.05; else that."""
+    default = settings[0]
+    best = max(settings, key=lambda name: sum(found[metric]["values"][name] for metric in SHOWN))
+    against = [one for metric in SHOWN for one in found[metric]["differences"] if one["of"] == best]
+    clear = best != default and all(one["difference"] > 0 and one["p"] < 0.05 for one in against)
+    return best if clear else default
+
+
 class References:
     """Measures texts by the first reference of each ballot; statistics are counted once for each system."""
 

@@ -25,9 +25,18 @@ from typing import Any
 import numpy as np
 
 import rangevote as rv
+from experiments.ensemble import ensemble
 from experiments.page import write_page
-from experiments.panel_scores import Ballot, References, by_marks, compare, mean_mark, texts_of
-from experiments.panel_tables import AGREEMENT, ALL, BEST, ELECTED, EQUAL, LABELS, MEAN, SHOWN
+from experiments.panel_scores import (
+    Ballot,
+    References,
+    by_marks,
+    choose,
+    compare,
+    mean_mark,
+    texts_of,
+)
+from experiments.panel_tables import AGREEMENT, ALL, BEST, ELECTED, EQUAL, LABELS, MEAN
 from experiments.settings import HERE, Folders
 from experiments.steps import say, write_json
 from rangevote.hypothesis import Array
@@ -109,15 +118,6 @@ def _hypotheses(ballots: Sequence[Ballot], members: Sequence[str]) -> list[list[
         ]
         for ballot in ballots
     ]
-
-
-def choose(found: Mapping[str, Any], settings: Sequence[str]) -> str:
-    """The setting with the highest BLEU + chrF if it is above the first by both with p < 0.05; else that."""
-    default = settings[0]
-    best = max(settings, key=lambda name: sum(found[metric]["values"][name] for metric in SHOWN))
-    against = [one for metric in SHOWN for one in found[metric]["differences"] if one["of"] == best]
-    clear = best != default and all(one["difference"] > 0 and one["p"] < 0.05 for one in against)
-    return best if clear else default
 
 
 # Parts: each is a function of the folders and of what was chosen, and becomes results/panels-<part>.json.
@@ -367,16 +367,6 @@ def nearest_in_length(texts: Sequence[str], elected: str) -> str:
     """That other text whose length is nearest; where all are equal, the elected one."""
     others = [text for text in texts if text != elected]
     return min(others, key=lambda text: abs(len(text) - len(elected)), default=elected)
-
-
-def ensemble(folders: Folders, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """Not run: an ensemble multiplies the probabilities of models at every step, so it needs the models."""
-    return {
-        "run": False,
-        "reason": "the three Multi30k models of `translation-local` were not kept, only the numbers of their "
-        "lists, and an ensemble by probabilities needs the models. Training them again takes three times "
-        "30 minutes of one core",
-    }
 
 
 Part = Callable[[Folders, Mapping[str, Any]], dict[str, Any]]

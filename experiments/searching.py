@@ -57,10 +57,15 @@ def search_items(
     """
     found = open_model(model, device, spec)
     task = Task(spec, states, tokens, max_rows, found, read_items(items).first(first))
-    several = max(1, part_rows // get_search(spec).size)
+    write_lists(output, task, part_rows, draft)
+
+
+def write_lists(output: Path, task: Task, part_rows: int, draft: Path) -> None:
+    """Search in parts of about `part_rows` hypotheses, kept in `draft` until the list is complete."""
+    several = max(1, part_rows // get_search(task.spec).size)
     starts = range(0, len(task.items), several)
     parts = [_part(task, start, min(start + several, len(task.items)), draft) for start in starts]
-    _join(parts, output, states)
+    _join(parts, output, task.states)
 
 
 def _part(task: Task, start: int, stop: int, folder: Path) -> Path:
