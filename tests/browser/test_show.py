@@ -31,11 +31,10 @@ from tests.web.samples import FIGURE, ballot, page_of, panel
 @contextmanager
 def running(answers: ElectionPage) -> Iterator[str]:
     """The page on a port of its own, for as long as a test takes."""
-    ready, listening = threading.Event(), serving.bound("127.0.0.1", 0)
-    found = serving.server(election_app(answers), ready=ready.set, drain=1)
+    listening = serving.bound("127.0.0.1", 0)
+    found = serving.server(election_app(answers), drain=1)
     thread = threading.Thread(target=found.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
-    assert ready.wait(30)
     try:
         yield f"{serving.address(listening)}/"
     finally:

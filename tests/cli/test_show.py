@@ -41,10 +41,9 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     found = Served()
     found.opened = []
 
-    def serve(app: Any, listening: Any, *, ready: Any, drain: float) -> None:
+    def serve(app: Any, listening: Any, *, drain: float) -> None:
         found.address = serving.address(listening)
         found.client = TestClient(app, base_url=found.address)
-        ready()
         listening.close()
 
     monkeypatch.setattr(serving, "serve", serve)

@@ -75,15 +75,7 @@ class Running:
         self._handler = ListHandler(self.log)
         source = upstream_type(self.settings, self.metrics, key=upstream_key)
         app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)
-        self._up = threading.Event()
-        used = self.settings.limits
-        self.server = server(
-            app,
-            ready=self._up.set,
-            drain=used.drain,
-            header_seconds=used.header_seconds,
-            header_bytes=used.header_bytes,
-        )
+        self.server = server(app, drain=self.settings.limits.drain)
         self._socket = bound("127.0.0.1", 0)
         self.url, self.port = address(self._socket), self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self.server.run, args=([self._socket],), daemon=True)
@@ -94,7 +86,6 @@ class Running:
         logger.addHandler(self._handler)
         logger.setLevel(logging.INFO)
         self._thread.start()
-        assert self._up.wait(120)
         headers = {"authorization": f"Bearer {self.key}"}
         self.http = httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=120)
         return self
@@ -125,12 +116,10 @@ class Running:
         question = {"messages": MESSAGES} if path.endswith("/chat/completions") else {"prompt": "q"}
         return self.http.post(path, json={"model": "tiny", **question, **fields})
 
-    def raw(self, content: bytes, wait: float = 10, *, half: bool = False) -> bytes:
+    def raw(self, content: bytes, wait: float = 10) -> bytes:
         """All bytes that come back for these."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
             connection.sendall(content)
-            if half:
-                connection.shutdown(socket.SHUT_WR)
             return read_all(connection)
 
     def metric(self, name: str) -> float:

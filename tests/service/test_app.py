@@ -181,7 +181,7 @@ def test_of_many_at_once_as_many_are_answered_as_the_queue_takes():
     content = HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
     gate, refused = Gate(), Counter[str]()
     limits = {"in_flight": 4, "queue": most - 4, "total_seconds": 120, "body_seconds": 120}
-    limits |= {"header_seconds": 120, "connect_seconds": 120, "read_seconds": 120}
+    limits |= {"connect_seconds": 120, "read_seconds": 120}
     with (
         Upstream(answer=gate) as upstream,
         Running(upstream.url, limits=limits, allow_models=("tiny",)) as service,

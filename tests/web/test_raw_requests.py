@@ -44,12 +44,11 @@ def port(request):
     async def answer(given: Request) -> Response:
         return PlainTextResponse(await given.body() if request.param == "reads the body" else b"{}")
 
-    ready, listening = threading.Event(), bound("127.0.0.1", 0)
+    listening = bound("127.0.0.1", 0)
     app = Starlette(routes=[Route("/v1/chat/completions", answer, methods=["POST"])])
-    running = server(app, ready=ready.set)
+    running = server(app)
     thread = threading.Thread(target=running.run, args=([listening],), daemon=True)
     thread.start()
-    assert ready.wait(20)
     yield listening.getsockname()[1]
     running.should_exit = True
     thread.join(20)

@@ -142,15 +142,8 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
         app = service_app(source, config, metrics, keys=keys, details=log_details)
         listening = bound(host, port)
         serving = given["model"] or ", ".join(config.upstreams.values()) or config.upstream
-        url = address(listening)
-        run(
-            app,
-            listening,
-            ready=lambda: log_event("ready", address=url, serving=serving),
-            drain=config.limits.drain,
-            header_seconds=config.limits.header_seconds,
-            header_bytes=config.limits.header_bytes,
-        )
+        log_event("ready", address=address(listening), serving=serving)
+        run(app, listening, drain=config.limits.drain)
         log_event("stopped")
 
 

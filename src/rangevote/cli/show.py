@@ -134,13 +134,10 @@ def _serve(
     hosts = [bracketed(host), *names]
     listening = bound(host, port)
     url = address(listening)
-
-    def ready() -> None:
-        click.echo(f"rangevote: the election page is at {url} (Ctrl-C ends it)", err=True)
-        if browser:
-            _open(url)
-
-    serve(election_app(page, hosts=hosts), listening, ready=ready, drain=1.0)
+    click.echo(f"rangevote: the election page is at {url} (Ctrl-C ends it)", err=True)
+    if browser:
+        _open(url)
+    serve(election_app(page, hosts=hosts), listening, drain=1.0)
 
 
 def _open(url: str) -> None:

@@ -230,7 +230,8 @@ def serve(
             from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
             app = ProxyHeadersMiddleware(app, trusted_hosts=proxy)  # type: ignore[arg-type,assignment]
-        run(app, listening, ready=lambda: _print_links(store, address, notes))
+        _print_links(store, address, notes)
+        run(app, listening)
         _back_up(store, notes)
 
 

@@ -46,8 +46,6 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     body_bytes: Positive = 8 * 2**20
     body_seconds: Seconds = 10.0
-    header_bytes: Positive = 32 * 2**10
-    header_seconds: Seconds = 10.0
     samples: Positive = 64
     messages: Positive = 256
     prompts: Positive = 32

@@ -26,13 +26,12 @@ TYPES = {
     413: "invalid_request_error",
     415: "invalid_request_error",
     429: "rate_limit_error",
-    431: "invalid_request_error",
     502: "upstream_error",
     503: "overloaded_error",
     504: "timeout_error",
 }
 #: Statuses of requests that were not read to their end: their connection cannot be reused.
-CLOSING = frozenset({408, 413, 431})
+CLOSING = frozenset({408, 413})
 #: Statuses of an upstream for errors that the client caused.
 CLIENT_CAUSED = frozenset({400, 404, 413, 415, 422})
 #: OpenAI's code for a prompt that is too long, and llama.cpp's own error type for it.

@@ -5,12 +5,11 @@ Files come from inside the package, by name: never from a path that a client nam
 
 from __future__ import annotations
 
-import asyncio
 import importlib.resources
 import ipaddress
 import signal
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -123,62 +122,18 @@ def is_local(host: str) -> bool:
         return False
 
 
-def server(
-    app: Any,
-    *,
-    ready: Callable[[], None] | None = None,
-    drain: float = 5.0,
-    header_seconds: float = 10.0,
-    header_bytes: int = 32 * 1024,
-) -> Any:
+def server(app: Any, *, drain: float = 5.0) -> Any:
     """A uvicorn server that is not yet running.
 
-    `ready` is called when requests are answered. Nothing is logged, since addresses contain secrets. uvicorn
-    limits neither the time nor the size of a request's headers, so that is added here; httptools refuses by
-    itself what two servers may read differently (bare LF, folded headers, two lengths of one body).
+    Nothing is logged, since addresses contain secrets. httptools refuses what two servers may read
+    differently: bare LF, folded headers, two lengths of one body.
     """
     uvicorn = need("uvicorn", "web", "a page in the browser")
     need("httptools", "web", "a page in the browser")
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-    class HeaderLimits(HttpToolsProtocol):
-        timer: asyncio.TimerHandle  # cancelled while no headers are under way
-        received = 0
-
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self.timer = self.loop.call_later(header_seconds, transport.close)
-
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            if self.timer.cancelled():
-                self.timer = self.loop.call_later(header_seconds, self.transport.close)
-
-        def on_headers_complete(self) -> None:
-            self.timer.cancel()
-            super().on_headers_complete()
-
-        def data_received(self, data: bytes) -> None:
-            self.received += len(data)
-            super().data_received(data)
-            if self.timer.cancelled():
-                self.received = 0
-            elif self.received > header_bytes:
-                self.transport.write(b"HTTP/1.1 431 \r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
-                self.transport.close()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            self.timer.cancel()
-            super().connection_lost(exc)
-
-    async def notify() -> None:
-        if ready is not None:
-            ready()
-
     return uvicorn.Server(
         uvicorn.Config(
             app,
-            http=HeaderLimits,
+            http="httptools",
             ws="none",
             proxy_headers=False,
             log_level="critical",
@@ -186,26 +141,24 @@ def server(
             server_header=False,
             timeout_graceful_shutdown=max(1, round(drain)),
             timeout_keep_alive=15,
-            callback_notify=notify,
-            timeout_notify=10**9,  # seconds until the next notice: never
         )
     )
 
 
-def serve(app: Any, listening: socket.socket, **options: Any) -> None:
+def serve(app: Any, listening: socket.socket, *, drain: float = 5.0) -> None:
     """Answer requests until SIGINT, SIGTERM or SIGHUP, then finish what is under way.
 
-    `options` are those of `server`. Under `nohup`, SIGHUP stays ignored.
+    Clients may connect as soon as the socket is `bound`. Under `nohup`, SIGHUP stays ignored.
     """
-    handlers: dict[int, Any] = {
-        signal.SIGTERM: lambda number, frame: None
-    }  # uvicorn sends it again at the end
+    running = server(app, drain=drain)
+    # Before uvicorn handles signals, and again when it has ended and repeats the signal that ended it.
+    handlers: dict[int, Any] = {signal.SIGTERM: signal.default_int_handler}
     hangup = getattr(signal, "SIGHUP", None)  # not on Windows
     if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:
         handlers[hangup] = lambda number, frame: signal.raise_signal(signal.SIGTERM)
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
-        server(app, **options).run(sockets=[listening])
+        running.run(sockets=[listening])
     except KeyboardInterrupt:
         pass
     finally:
