@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import rangevote as rv
 from rangevote.hypothesis import Hypotheses
-from rangevote.similarity.base import StoredPoll, as_measure
+from rangevote.similarity.base import as_measure
 from tests.similarity.samples import EVERY, SameLength, columns, full, measure, sentences, weights_for
 
 
@@ -45,7 +45,6 @@ def test_the_candidates_may_vote_first_and_others_after_them(label):
 def test_any_object_with_a_name_a_tally_and_a_matrix_is_a_similarity():
     assert isinstance(SameLength(), rv.Similarity)
     assert not isinstance("overlap_2", rv.Similarity)
-    assert isinstance(as_measure(SameLength()).poll(columns(["a"])), StoredPoll)
     result = rv.elect(["a", "bb", "c"], similarity=SameLength())
     assert result.scores.tolist() == pytest.approx([2 / 3, 1 / 3, 2 / 3])
     assert "|sim:same_length|" in result.signature

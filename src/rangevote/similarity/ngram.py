@@ -374,11 +374,3 @@ def _bleu(kind: str, argument: str, tokenize: Tokenise) -> Bleu:
 
 overlap, precision = partial(_ngrams, "overlap"), partial(_ngrams, "precision")
 bleu, smoothed_bleu = partial(_bleu, "bleu"), partial(_bleu, "smoothed_bleu")
-
-
-def chrf(argument: str, tokenize: Tokenise) -> Chrf:
-    return Chrf()
-
-
-def chrf_plus_plus(argument: str, tokenize: Tokenise) -> ChrfPlusPlus:
-    return ChrfPlusPlus()

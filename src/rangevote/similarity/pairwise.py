@@ -18,6 +18,7 @@ from rangevote.similarity.base import (
     TextMeasure,
     Tokenise,
     as_measure,
+    matrix_of,
     number_text,
     refuse_surrogates,
     rounded,
@@ -104,10 +105,6 @@ class Ter(TextMeasure):
             return np.array(grades, dtype=np.float64).reshape(len(voters), len(candidates))
 
         return PairPoll(self.texts(candidates), rows, self.texts)
-
-
-def ter(argument: str, tokenize: Tokenise) -> Ter:
-    return Ter()
 
 
 class Custom(Measure):
@@ -226,6 +223,6 @@ class Cutoff(ChangedMeasure):
     def poll(self, candidates: Hypotheses) -> PairPoll:
         return PairPoll(candidates, self._grade, list)
 
-    def _grade(self, voters: Sequence[Any], candidates: Any) -> Array:
-        grades = self.inner.matrix(candidates, Hypotheses.of(voters, role="voters"))
+    def _grade(self, voters: Sequence[Any], candidates: Hypotheses) -> Array:
+        grades = matrix_of(self.inner, voters, candidates)
         return np.where(rounded(grades) >= self.least, grades, 0.0)

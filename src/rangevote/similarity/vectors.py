@@ -18,7 +18,7 @@ from rangevote.errors import DataError, SetupError, UsageError, need, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
 from rangevote.models.hub import quiet, refuse_unreachable
-from rangevote.similarity.base import Measure, TextMeasure, Tokenise, check_pairs
+from rangevote.similarity.base import Measure, TextMeasure, check_pairs
 from rangevote.similarity.neural import LazyModel, Scored, import_package, one_line, shared_model
 
 #: Hypotheses, and the number of dimensions where it is known -> unit vectors, (hypotheses, dim).
@@ -253,11 +253,3 @@ class UniversalSentenceEncoder:
         """Vectors, shape (texts, 512)."""
         blocks = [texts[start : start + batch_size] for start in range(0, len(texts), batch_size)]
         return np.concatenate([self._model.encode(block) for block in blocks])
-
-
-def states(argument: str, tokenize: Tokenise) -> States:
-    return States()
-
-
-def embedding(argument: str, tokenize: Tokenise) -> Embedding:
-    return Embedding(argument)
