@@ -100,6 +100,8 @@ def test_one_filter_of_an_lm_eval_log_is_read(ballots: Ballots) -> None:
     assert warnings[2].endswith("'flexible', only strict-match, flexible-extract")
     [ballot] = ballots(lines(rows[0] | {"filter": "none"}))
     assert texts(ballot) == ["strict-match 0"]
+    others = [{"id": i, "filter": "x", "outputs": ["a"]} for i in range(2)]  # of no lm-eval log
+    assert len(ballots(json.dumps(others).encode(), strict=True)) == 2
 
 
 def test_options_for_records_do_not_apply_to_other_formats(ballots: Ballots) -> None:

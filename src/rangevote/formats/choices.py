@@ -285,3 +285,66 @@ def error_text(error: object) -> str:
     except (ValueError, RecursionError):  # a number of too many digits, lists in lists in lists
         text = "(an error that cannot be shown)"
     return escape_controls(" ".join(text.split()))[:SHOWN]
+
+
+# Batch files
+
+
+def candidate_of(record: Mapping[str, Any], path: str) -> dict[str, Any] | None:
+    """The fields of a hypothesis of a choice in a file, None if the model refused to answer. Null content is
+    an answer that ran out of tokens."""
+    choice = read_choice(convert(record, RawChoice, f"{path}."), path, strict=True)
+    if choice.kind == "refusal" or (choice.finish_reason == "content_filter" and not choice.text):
+        return None
+    if choice.kind != "tool_calls":
+        choice = choice._replace(text=choice.text or "")
+    return msgspec.structs.asdict(hypothesis_of(choice))
+
+
+def answered(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse a failed request; a response of the Responses API becomes a choice of chat."""
+    if "choices" in record:
+        return record
+    if record.get("object") == "response":
+        return {**record, "choices": [_response_choice(record)]}
+    id, response, error = record.get("custom_id"), record.get("response"), record.get("error")
+    if not isinstance(id, (str, int, type(None))) or isinstance(id, bool):
+        raise DataError("expected a string", field="custom_id")
+    status, body = _field(response, "status_code"), _field(response, "body")
+    if error is not None or status not in (None, 200):
+        message = _field(error or _field(body, "error"), "message") or error
+        raise DataError(
+            f"request {id!r} failed"
+            + (f" with status {status}" if status is not None else "")
+            + (f": {message}" if isinstance(message, str) else "")
+        )
+    if not isinstance(body, dict):
+        raise DataError('has no response body; expected {"response": {"body": {"choices": [...]}}}')
+    return {**record, "choices": [_response_choice(body)]} if isinstance(body.get("output"), list) else record
+
+
+def _response_choice(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The items of a response (messages and tool calls) as one choice."""
+    items = [item for item in body.get("output") or () if isinstance(item, Mapping)]
+    parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]
+    functions = [{"function": item} for item in items if item.get("type") == "function_call"]
+    custom = [{"custom": item} for item in items if item.get("type") == "custom_tool_call"]
+    refusals = [_field(part, "refusal") for part in parts if _field(part, "type") == "refusal"]
+    reason = "stop"
+    if body.get("status") == "incomplete":
+        filtered = _field(body.get("incomplete_details"), "reason") == "content_filter"
+        reason = "content_filter" if filtered else "length"
+    return {
+        "message": {
+            "content": [part for part in parts if _field(part, "type") != "refusal"],
+            "refusal": "".join(map(str, refusals)) or None,
+            "tool_calls": functions + custom,
+        },
+        "finish_reason": reason,
+        "logprobs": {"content": [token for part in parts for token in _field(part, "logprobs") or ()]},
+    }
+
+
+def _field(value: object, name: str) -> Any:
+    """The field of an object; None if it is none or has none."""
+    return value.get(name) if isinstance(value, Mapping) else None

@@ -34,13 +34,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rangevote.errors import DataError, UsageError, nearest
-from rangevote.formats.choices import RawChoice, ended, hypothesis_of, read_choice
+from rangevote.formats.choices import answered, candidate_of, ended
 from rangevote.formats.jsonl import (
     HYPOTHESIS_FIELDS,
     ask_about_lists,
     ask_about_scores,
     ballot_of,
-    convert,
     kind_of,
     parse,
 )
@@ -171,61 +170,6 @@ def _vllm_output(output: Record, path: str) -> dict[str, Any]:
     }
 
 
-def _openai_choice(record: Record, path: str) -> dict[str, Any] | None:
-    """A choice of chat or completions. Null content is an answer that ran out of tokens."""
-    choice = read_choice(convert(record, RawChoice, f"{path}."), path, strict=True)
-    if choice.kind == "refusal" or (choice.finish_reason == "content_filter" and not choice.text):
-        return None
-    if choice.kind != "tool_calls":
-        choice = choice._replace(text=choice.text or "")
-    return msgspec.structs.asdict(hypothesis_of(choice))
-
-
-def _answered(record: Record) -> Record:
-    """Refuse a failed request; a response of the Responses API becomes a choice of chat."""
-    if "choices" in record:
-        return record
-    if record.get("object") == "response":
-        return {**record, "choices": [_response_choice(record)]}
-    id, response, error = record.get("custom_id"), record.get("response"), record.get("error")
-    if not isinstance(id, (str, int, type(None))) or isinstance(id, bool):
-        raise DataError("expected a string", field="custom_id")
-    status, body = (at(response, name) for name in ("status_code", "body"))
-    if error is not None or status not in (_MISSING, None, 200):
-        message = at(error or at(body, "error"), "message")
-        raise DataError(
-            f"request {id!r} failed"
-            + (f" with status {status}" if status not in (_MISSING, None) else "")
-            + (f": {message or error}" if message is not _MISSING or isinstance(error, str) else "")
-        )
-    if not isinstance(body, dict):
-        raise DataError('has no response body; expected {"response": {"body": {"choices": [...]}}}')
-    return {**record, "choices": [_response_choice(body)]} if isinstance(body.get("output"), list) else record
-
-
-def _response_choice(body: Record) -> dict[str, Any]:
-    """The items of a response (messages and tool calls) as one choice."""
-    items = [item for item in body.get("output") or () if isinstance(item, Mapping)]
-    parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]
-    functions = [{"function": item} for item in items if item.get("type") == "function_call"]
-    custom = [{"custom": item} for item in items if item.get("type") == "custom_tool_call"]
-    refusals = [at(part, "refusal") for part in parts if at(part, "type") == "refusal"]
-    reason = "stop"
-    if body.get("status") == "incomplete":
-        filtered = at(body, "incomplete_details.reason") == "content_filter"
-        reason = "content_filter" if filtered else "length"
-    logprobs = [token for part in parts for token in part.get("logprobs") or ()]
-    return {
-        "message": {
-            "content": [part for part in parts if at(part, "type") != "refusal"],
-            "refusal": "".join(map(str, refusals)) or None,
-            "tool_calls": functions + custom,
-        },
-        "finish_reason": reason,
-        "logprobs": {"content": logprobs},
-    }
-
-
 _SOCKEYE_ALPHA = (
     "Sockeye divides scores by a power of the length, and the file does not say which. Pass "
     "--length-normalised length (Sockeye's default, --length-penalty-alpha 1), --length-normalised X for "
@@ -252,8 +196,8 @@ LAYOUTS = {
         ids=("custom_id", "id"),
         sampled=True,
         scale=partial(fixed_scale, complete=False),
-        candidate=_openai_choice,
-        prepare=_answered,
+        candidate=candidate_of,
+        prepare=answered,
     ),
 }
 
@@ -274,22 +218,7 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
         if name == "answers" and text is not None:
             continue  # the right ones, beside an output
         if isinstance(_unpacked(first.get(name)), list):
-            options = replace(options, field=name)
-            if name == "resps" and options.filter is None and isinstance(first.get("filter"), str):
-                options = replace(options, filter=first["filter"])
-                if options.filter != "none":
-                    options.warn(
-                        f"only the answers of the first filter, {options.filter!r}, are read; --filter "
-                        f"chooses another."
-                    )
-            filters = [record["filter"] for record in records if isinstance(record.get("filter"), str)]
-            if len(filters) > 1 and options.filter not in filters:
-                options.report(
-                    f"the first records do not have the filter {options.filter!r}, only "
-                    f"{', '.join(dict.fromkeys(filters))}",
-                    key="filter",
-                )
-            return options
+            return _filtered(records, replace(options, field=name))
     keys = [name for name in (*IDS, *SOURCES) if name in first and name != text]
     if text is None or not keys:
         return None
@@ -298,6 +227,23 @@ def recognise(records: Sequence[Record], options: ReadOptions) -> ReadOptions | 
         if len(set(values)) < len(values):
             return replace(options, group_by=name)
     return replace(options, group_by=keys[0])
+
+
+def _filtered(records: Sequence[Record], options: ReadOptions) -> ReadOptions:
+    """The options with the filter of an lm-eval log whose records are read: by default the first."""
+    names = list(dict.fromkeys(r["filter"] for r in records if isinstance(r.get("filter"), str)))
+    if options.filter is None and options.field == "resps" and names:
+        options = replace(options, filter=names[0])
+        if names[0] != "none":
+            options.warn(
+                f"only the answers of the first filter, {names[0]!r}, are read; --filter chooses another."
+            )
+    elif options.filter is not None and len(records) > 1 and names and options.filter not in names:
+        options.report(
+            f"the first records do not have the filter {options.filter!r}, only {', '.join(names)}",
+            key="filter",
+        )
+    return options
 
 
 # Records to ballots
@@ -469,27 +415,9 @@ class RecordReader:
 
     def _candidates(self, record: Record) -> tuple[str, list[Any]]:
         """The path to the candidates of a record, and the candidates as in a line of the ballot file."""
-        layout, options = self.layout, self.options
-        if options.columns is not None:
-            names = fnmatch.filter(record, options.columns)
-            if not names:
-                raise _missing(record, options.columns, "--columns")
-            # an empty cell: there are fewer
-            return options.columns, [self._candidate(record[name], name) for name in names if record[name]]
-        if not layout.lists:
-            return "", [self._candidate(record, "")]
-        path = _first_path(record, layout.lists) or layout.lists[-1]
-        items = _unpacked(
-            _needed(record, path, "--field" if options.field else f"the format {options.format}")
-        )
-        while isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
-            items = items[0]  # lm-eval has a list for each request
-        if isinstance(items, str):
-            items = [items]
-        if not isinstance(items, list):
-            raise DataError(f"expected a list of texts or objects, got {kind_of(items)}", field=path)
-        candidates = [self._candidate(item, f"{path}[{i}]") for i, item in enumerate(items)]
-        if items and _are(str, items):
+        path, items = self._items(record)
+        candidates = [self._candidate(item, place) for place, item in items.items()]
+        if path and self.options.columns is None and candidates and _are(str, list(items.values())):
             candidates = self._scored(candidates, record)
         answers = [candidate for candidate in candidates if candidate is not None]
         if len(answers) < len(candidates):
@@ -497,10 +425,31 @@ class RecordReader:
                 problem = "every choice is a refusal or was filtered out, so there is nothing to vote on"
                 raise DataError(problem, field=path)
             problem = "refusals and answers that were filtered out are not candidates and are left out"
-            options.report(problem, field=path, key=("refusal", path))
-        if layout.sampled:
+            self.options.report(problem, field=path, key=("refusal", path))
+        if self.layout.sampled:
             answers = [{"sampled": True, **_as_fields(answer)} for answer in answers]
         return path, answers
+
+    def _items(self, record: Record) -> tuple[str, dict[str, Any]]:
+        """The path to the candidates of a record, and what it has there, each item by its own path."""
+        layout, options = self.layout, self.options
+        if options.columns is not None:
+            names = fnmatch.filter(record, options.columns)
+            if not names:
+                raise _missing(record, options.columns, "--columns")
+            return options.columns, {name: record[name] for name in names if record[name]}  # else: fewer
+        if not layout.lists:
+            return "", {"": record}
+        path = _first_path(record, layout.lists) or layout.lists[-1]
+        asked_by = "--field" if options.field else f"the format {options.format}"
+        items = _unpacked(_needed(record, path, asked_by))
+        while isinstance(items, list) and len(items) == 1 and isinstance(items[0], list):
+            items = items[0]  # lm-eval has a list for each request
+        if isinstance(items, str):
+            items = [items]
+        if not isinstance(items, list):
+            raise DataError(f"expected a list of texts or objects, got {kind_of(items)}", field=path)
+        return path, {f"{path}[{i}]": item for i, item in enumerate(items)}
 
     def _scored(self, texts: list[Any], record: Record) -> list[Any]:
         """Plain texts with their scores from lists beside them."""
