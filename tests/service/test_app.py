@@ -35,7 +35,7 @@ def test_an_answer_has_the_page_of_its_election_and_the_oldest_is_dropped(servic
     page, moved = service.http.get(path), service.http.get(path.rstrip("/"))
     assert "text/html" in page.headers["content-type"]
     assert "require-trusted-types-for" in page.headers["content-security-policy"]
-    assert (moved.status_code, moved.headers["location"]) == (307, path)
+    assert (moved.status_code, moved.headers["location"]) == (307, f"{service.url}{path}")
     shown = service.http.get(f"{path}api/ballots/0?list=0").json()
     assert shown["signature"] == answer["rangevote"]["signature"]
     assert shown["candidates"]["rows"][0]["text"] == answer["choices"][0]["message"]["content"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import sys
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from html import escape
 from typing import Any
 
@@ -18,13 +19,13 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rangevote.engines.openai.client import UpstreamError
 from rangevote.engines.openai.sample_and_elect import ElectionOutcome
-from rangevote.service.chat_api import ElectionResponse, Reply, new_id
+from rangevote.service.chat_api import Reply, respond
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, internal_error, json_response, timeout, upstream_failure
 from rangevote.service.metrics import CONTENT_TYPE, Metrics
@@ -69,6 +70,7 @@ ENDPOINTS: dict[str, Endpoint] = {
     "/completions": "completions",
     "/responses": "responses",
 }
+ID_PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_"}
 #: Characters of all texts of an election; larger ones are not kept.
 LARGEST_KEPT = 4 * 2**20
 
@@ -113,13 +115,7 @@ def service_app(
 class Service:
     """The handlers of all paths."""
 
-    def __init__(
-        self,
-        source: Upstream,
-        config: ServiceConfig,
-        metrics: Metrics,
-        details: bool,
-    ) -> None:
+    def __init__(self, source: Upstream, config: ServiceConfig, metrics: Metrics, details: bool) -> None:
         self._source, self._config, self._metrics, self._details = source, config, metrics, details
         self._queue = Queue(config.limits)
         self._pages = ElectionPages(config.keep_elections, config.hosts)
@@ -138,9 +134,7 @@ class Service:
             Route("/readyz", self.ready),
             Route("/metrics", self.metrics),
         ]
-        if self._config.keep_elections:
-            routes += [Mount("/elections", self._pages), *asset_routes("rangevote.web")]
-        return routes
+        return routes + self._pages.routes()
 
     async def health(self, request: Request) -> Response:
         return json_response({"status": "ok"})
@@ -177,21 +171,19 @@ class Service:
 
     async def answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a request, elect and reply; the request holds one slot of the queue all the while."""
-        began, state = time.monotonic(), scope["state"]
+        limits, state = self._config.limits, scope["state"]
+        deadline = time.monotonic() + limits.total_seconds
         with self._queue.enter():
-            request, given = await self._read(Request(scope, receive), endpoint)
-            deadline = began + self._config.limits.total_seconds
-            kind = partial(ResponsesReply, given=given) if endpoint == "responses" else Reply
-            work = partial(self._reply, kind, new_id(endpoint), request, state, deadline)
+            request = await self._read(Request(scope, receive), endpoint)
+            work = self._reply(request, state, deadline)
             report = partial(self._report, state["request"])
-            await ElectionResponse(work, self._config.limits, report, stream=request.stream)(
-                scope, receive, send
-            )
+            if not await respond(
+                work, scope, receive, send, stream=request.stream, limits=limits, report=report
+            ):
+                self._metrics.cancelled.add()
+                log_event("cancelled", request=state["request"])
 
-    async def _read(
-        self, http_request: Request, endpoint: Endpoint
-    ) -> tuple[CompletionRequest, Mapping[str, Any]]:
-        """The request, and its fields as the client sent them."""
+    async def _read(self, http_request: Request, endpoint: Endpoint) -> CompletionRequest:
         try:
             with anyio.fail_after(self._config.limits.body_seconds):
                 content = await http_request.body()
@@ -199,16 +191,17 @@ class Service:
             raise ApiError(408, "the request did not arrive in time", code="body_timeout") from None
         profile = self._profile(http_request)
 
-        def read() -> tuple[CompletionRequest, Mapping[str, Any]]:
-            given = read_object(content)
+        def read() -> CompletionRequest:
+            sent = read_object(content)
             if endpoint == "responses":
-                return read_request(chat_fields(given), profile, self._config, "chat"), given
-            return read_request(given, profile, self._config, endpoint), given
+                request = read_request(chat_fields(sent), profile, self._config, "chat")
+                return replace(request, endpoint=endpoint, sent=sent)
+            return read_request(sent, profile, self._config, endpoint)
 
-        request, given = read() if len(content) <= SMALL else await run_in_threadpool(read)
+        request = read() if len(content) <= SMALL else await run_in_threadpool(read)
         for one in request.each():
             self._source.check(one)
-        return request, given
+        return request
 
     def _profile(self, request: Request) -> str | None:
         profile: str | None = request.path_params.get("profile")
@@ -216,22 +209,14 @@ class Service:
             raise ApiError(404, "there is no such profile", code="profile_not_found")
         return profile
 
-    async def _reply(
-        self,
-        kind: Callable[..., Reply],
-        id: str,
-        request: CompletionRequest,
-        state: Mapping[str, Any],
-        deadline: float,
-    ) -> Reply:
+    async def _reply(self, request: CompletionRequest, state: Mapping[str, Any], deadline: float) -> Reply:
         """Wait for a turn, elect, count and log."""
         try:
             with anyio.fail_after(deadline - time.monotonic()):
                 outcomes = await self._elect(request, deadline)
         except TimeoutError:
             raise timeout() from None
-        except UpstreamError as error:
-            raise upstream_failure(error) from None
+        id = ID_PREFIXES[request.endpoint] + secrets.token_hex(16)  # cannot be guessed
         pages = []
         for number, (one, outcome) in enumerate(zip(request.each(), outcomes, strict=True)):
             self._count(outcome)
@@ -248,7 +233,8 @@ class Service:
             )
             own = id if len(outcomes) == 1 else f"{id}-{number}"
             pages.append(self._pages.keep(own, one, outcome, state["client"]))
-        return kind(id, request, outcomes, pages)
+        reply = ResponsesReply if request.endpoint == "responses" else Reply
+        return reply(id, request, outcomes, pages)
 
     async def _elect(self, request: CompletionRequest, deadline: float) -> list[ElectionOutcome]:
         """The elections of all prompts, which take one turn."""
@@ -276,21 +262,17 @@ class Service:
         metrics.tokens.add("completion", by=outcome.usage.completion)
 
     async def refuse(self, request: Request, error: Exception) -> Response:
-        shown = upstream_failure(error) if isinstance(error, UpstreamError) else error
-        assert isinstance(shown, ApiError)
-        self._report(request.scope["state"]["request"], shown)
-        return shown.response()
+        return self._report(request.scope["state"]["request"], error).response()
 
-    def _report(self, request_id: str, error: BaseException | None) -> None:
-        """Log a request that failed; without an error, the client disconnected."""
-        if error is None:
-            self._metrics.cancelled.add()
-            log_event("cancelled", request=request_id)
-        elif isinstance(error, ApiError):
-            note = {"note": error.note} if self._details and error.note else {}
-            log_event("problem", request=request_id, status=error.status, code=error.code, **note)
-        else:
+    def _report(self, request_id: str, error: BaseException) -> ApiError:
+        """Log why a request failed; returns the error for the client."""
+        shown = upstream_failure(error) if isinstance(error, UpstreamError) else error
+        if not isinstance(shown, ApiError):
             log_failure(request_id, error)
+            return internal_error()
+        note = {"note": shown.note} if self._details and shown.note else {}
+        log_event("problem", request=request_id, status=shown.status, code=shown.code, **note)
+        return shown
 
 
 class ElectionRoute:
@@ -331,16 +313,36 @@ class KeptElection:
     question: str
     model: str
     outcome: ElectionOutcome
-    page: ASGIApp | None = None
+    hosts: Sequence[str]
+
+    @cached_property
+    def page(self) -> ASGIApp:
+        lists = [Ballots("this answer", [self.outcome.ballot])]
+        return election_app(ElectionPage(lists, self.outcome.settings), hosts=self.hosts)
+
+    def row(self, id: str) -> str:
+        """A row of the list of elections."""
+        result, when = self.outcome.result, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(self.at))
+        margin = "" if result.margin is None else f"{result.margin:.4f}"
+        used = f"{self.outcome.votes} of {self.outcome.asked + self.outcome.saved}"
+        link = f'<a href="/elections/{id}/">{escape(self.question) or "(no text)"}</a>'
+        cells = (when, link, escape(self.model), margin, used)
+        return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
 class ElectionPages:
-    """The election pages of recent answers, mounted at /elections, where a list of them is; in memory, the
-    oldest is dropped first. A client sees only its own."""
+    """The election pages of recent answers and a list of them, in memory; the oldest is dropped first. A
+    client sees only its own."""
 
     def __init__(self, most: int, hosts: Sequence[str]) -> None:
         self._most, self._hosts = most, hosts
         self._kept: OrderedDict[str, KeptElection] = OrderedDict()
+
+    def routes(self) -> list[BaseRoute]:
+        if not self._most:
+            return []
+        pages = [Route("/elections/", self.listing), Mount("/elections/{id}", self.page)]
+        return [*pages, *asset_routes("rangevote.web")]
 
     def keep(self, id: str, request: CompletionRequest, outcome: ElectionOutcome, client: int) -> str | None:
         """Keep an election; returns the address of its page, or None if it is not kept."""
@@ -349,44 +351,21 @@ class ElectionPages:
         if not self._most or size > LARGEST_KEPT:
             return None
         question = " ".join(request.question[:SHOWN_QUESTION].split())
-        self._kept[id] = KeptElection(client, time.time(), question, request.name, outcome)
+        self._kept[id] = KeptElection(client, time.time(), question, request.name, outcome, self._hosts)
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return f"/elections/{id}/"
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope["path"].removeprefix(scope.get("root_path", ""))
-        id, slash, rest = path.lstrip("/").partition("/")
-        client = scope["state"]["client"]
-        if not id:
-            await Response(self._list(client), headers=LIST_HEADERS)(scope, receive, send)
-        elif id not in self._kept or self._kept[id].client != client:
+    async def listing(self, request: Request) -> Response:
+        """The page that lists the client's elections, the latest first."""
+        client, kept = request.state.client, reversed(self._kept.items())
+        rows = "\n".join(one.row(id) for id, one in kept if one.client == client)
+        page = LIST_PAGE.format(rows=rows or '<tr><td colspan="5">none yet</td></tr>')
+        return Response(page, headers=LIST_HEADERS)
+
+    async def page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kept = self._kept.get(scope["path_params"]["id"])
+        if kept is None or kept.client != scope["state"]["client"]:
             message = "there is no such election, or it is no longer kept"
-            error = ApiError(404, message, code="election_not_found")
-            await error.response()(scope, receive, send)
-        elif not slash:
-            await RedirectResponse(f"/elections/{id}/", 307)(scope, receive, send)
-        else:
-            inner = {**scope, "path": f"/{rest}", "raw_path": f"/{rest}".encode(), "root_path": ""}
-            await self._page(id)(inner, receive, send)
-
-    def _list(self, client: int) -> str:
-        """The page that lists one client's elections, the latest first."""
-        rows = []
-        for id, kept in reversed(self._kept.items()):
-            if kept.client != client:
-                continue
-            result, when = kept.outcome.result, time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(kept.at))
-            margin = "" if result.margin is None else f"{result.margin:.4f}"
-            used = f"{kept.outcome.votes} of {kept.outcome.asked + kept.outcome.saved}"
-            link = f'<a href="/elections/{id}/">{escape(kept.question) or "(no text)"}</a>'
-            cells = (when, link, escape(kept.model), margin, used)
-            rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-        return LIST_PAGE.format(rows="\n".join(rows) or '<tr><td colspan="5">none yet</td></tr>')
-
-    def _page(self, id: str) -> ASGIApp:
-        kept = self._kept[id]
-        if kept.page is None:
-            lists = [Ballots("this answer", [kept.outcome.ballot])]
-            kept.page = election_app(ElectionPage(lists, kept.outcome.settings), hosts=self._hosts)
-        return kept.page
+            raise ApiError(404, message, code="election_not_found")
+        await kept.page(scope, receive, send)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import secrets
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -19,18 +18,16 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from rangevote.election.result import first
 from rangevote.engines.openai.sample_and_elect import ElectionOutcome
 from rangevote.formats.choices import Usage
 from rangevote.service.config import Limits
-from rangevote.service.errors import ApiError, internal_error, json_response
+from rangevote.service.errors import ApiError, json_response
 from rangevote.service.requests import CompletionRequest
 from rangevote.text import finite
 
-PREFIXES = {"chat": "chatcmpl-", "completions": "cmpl-", "responses": "resp_"}
 DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
 STREAM_HEADERS = {
@@ -38,11 +35,6 @@ STREAM_HEADERS = {
     "cache-control": "no-cache, no-transform",
     "x-accel-buffering": "no",
 }
-
-
-def new_id(endpoint: str) -> str:
-    """A new id, which cannot be guessed."""
-    return PREFIXES[endpoint] + secrets.token_hex(16)
 
 
 @dataclass(frozen=True)
@@ -91,7 +83,7 @@ class Reply:
 
     @property
     def chat(self) -> bool:
-        return self.request.endpoint == "chat"
+        return self.request.endpoint != "completions"
 
     @cached_property
     def winners(self) -> list[Winner]:
@@ -206,85 +198,64 @@ def _choice(
     return {"index": index, **content, "logprobs": logprobs, "finish_reason": reason}
 
 
-class ElectionResponse(Response):
-    """A response that does the work of its request when it is called.
+async def respond(
+    work: Coroutine[Any, Any, Reply],
+    scope: Scope,
+    receive: Receive,
+    send: Send,
+    *,
+    stream: bool,
+    limits: Limits,
+    report: Callable[[BaseException], ApiError],
+) -> bool:
+    """Send the reply that `work` makes, or its error, which in a stream that has begun is the last event.
 
-    `report` is called with the error that becomes the response, or with None if the client disconnected.
+    `report` logs an error and returns what the client gets. The result is False if the client disconnected.
     """
+    begun = False
 
-    def __init__(
-        self,
-        work: Callable[[], Coroutine[Any, Any, Reply]],
-        limits: Limits,
-        report: Callable[[BaseException | None], None],
-        *,
-        stream: bool,
-    ) -> None:
-        super().__init__()
-        self._work, self._limits, self._report, self._stream = work, limits, report, stream
-        self._begun = False
+    async def send_chunk(content: bytes, headers: Mapping[str, str], *, more: bool = True) -> None:
+        nonlocal begun
+        if not begun:
+            begun = True
+            pairs = [(name.encode(), value.encode()) for name, value in {**STREAM_HEADERS, **headers}.items()]
+            await send({"type": "http.response.start", "status": 200, "headers": pairs})
+        await send({"type": "http.response.body", "body": content, "more_body": more})
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        task = asyncio.create_task(self._work())
-        gone = asyncio.create_task(_disconnected(receive))
-        try:
-            if await self._wait(task, gone, send):
-                await self._answer(task, scope, receive, send)
-            else:
-                self._report(None)
-        except asyncio.CancelledError:  # the service stops and no longer waits for this response
-            error = ApiError(503, "the service is stopping; try again", code="stopping", retry_after=1)
-            self._report(error)
-            await self._fail(error, scope, receive, send)
-        finally:
-            for pending in (task, gone):
-                pending.cancel()
-            await asyncio.gather(task, gone, return_exceptions=True)
+    async def send_error(error: BaseException) -> None:
+        shown = report(error)
+        if begun:
+            await send_chunk(event(shown.body()), {}, more=False)
+        else:
+            await shown.response()(scope, receive, send)
 
-    async def _wait(self, task: asyncio.Task[Reply], gone: asyncio.Task[None], send: Send) -> bool:
-        """Wait until the work is done (True) or the client disconnects (False); a stream sends comments."""
-        pause = self._limits.hold if self._stream else None
+    task, gone = asyncio.create_task(work), asyncio.create_task(_disconnected(receive))
+    pause = limits.hold if stream else None
+    try:
         while True:
             done, _ = await asyncio.wait({task, gone}, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-            if gone in done:  # even if the answer is there: nobody would read it
-                return False
-            if task in done:
-                return True
-            if not self._begun:
-                await self._begin(send)
-                pause = self._limits.keep_alive
-            await send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
-
-    async def _answer(self, task: asyncio.Task[Reply], scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            reply = task.result()
-        except Exception as error:
-            self._report(error)
-            shown = error if isinstance(error, ApiError) else internal_error()
-            await self._fail(shown, scope, receive, send)
-            return
-        if not self._stream:
-            await json_response(reply.completion(), headers=reply.headers())(scope, receive, send)
-            return
-        if not self._begun:
-            await self._begin(send, reply.headers())
-        for chunk in reply.events():
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _begin(self, send: Send, more: Mapping[str, str] | None = None) -> None:
-        self._begun = True
-        headers = [
-            (name.encode(), value.encode()) for name, value in {**STREAM_HEADERS, **(more or {})}.items()
-        ]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-
-    async def _fail(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the error as the response, or as the last event of a stream that has begun."""
-        if self._begun:
-            await send({"type": "http.response.body", "body": event(error.body()), "more_body": False})
+            if done:
+                break
+            await send_chunk(KEEP_ALIVE, {})
+            pause = limits.keep_alive
+        if gone in done:  # even if the reply is there: nobody would read it
+            return False
+        reply = task.result()
+        if stream:
+            for chunk in reply.events():
+                await send_chunk(chunk, reply.headers())
+            await send_chunk(b"", {}, more=False)
         else:
-            await error.response()(scope, receive, send)
+            await json_response(reply.completion(), headers=reply.headers())(scope, receive, send)
+    except asyncio.CancelledError:  # the service stops and no longer waits for this response
+        await send_error(ApiError(503, "the service is stopping; try again", code="stopping", retry_after=1))
+    except Exception as error:
+        await send_error(error)
+    finally:
+        for pending in (task, gone):
+            pending.cancel()
+        await asyncio.gather(task, gone, return_exceptions=True)
+    return True
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -135,7 +135,8 @@ class PromptBody(CommonBody):
 @dataclass(frozen=True)
 class CompletionRequest:
     """One request. `body` goes to the model, without the number of samples; `name` is the client's name for
-    the model. Each of several `prompts` has its own election."""
+    the model. Each of several `prompts` has its own election. `sent` has the fields as the client sent them,
+    if `body` has others."""
 
     endpoint: Endpoint
     name: str
@@ -145,6 +146,7 @@ class CompletionRequest:
     include_usage: bool
     options: RequestOptions
     prompts: tuple[Prompt, ...] = ()
+    sent: Mapping[str, Any] = field(default_factory=dict)
 
     def each(self) -> list[CompletionRequest]:
         """One request for each election."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from rangevote.service.chat_api import Reply, event
@@ -20,6 +19,19 @@ RENAMED = {"max_output_tokens": "max_completion_tokens"}
 #: Fields that are read here, or that have no meaning for a service that keeps no conversations.
 READ = frozenset({"input", "instructions", "tools", "tool_choice", "text", "reasoning", *RENAMED})
 READ |= {"store", "include", "truncation"}
+#: Fields of a request that are part of its response, and their defaults.
+SENT_BACK: dict[str, Any] = {
+    "instructions": None,
+    "max_output_tokens": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "reasoning": None,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+}
 #: Types of text in messages, including the model's own answers.
 TEXTS = ("input_text", "output_text", "text")
 
@@ -127,11 +139,8 @@ def _listed(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
     return value
 
 
-@dataclass(frozen=True)
 class ResponsesReply(Reply):
-    """A chat's answer as a response; `given` is the request as the client sent it."""
-
-    given: Mapping[str, Any] = field(default_factory=dict)
+    """A chat's answer as a response."""
 
     def completion(self) -> dict[str, Any]:
         return {
@@ -161,7 +170,7 @@ class ResponsesReply(Reply):
         yield named(f"response.{whole['status']}", response=whole)
 
     def _response(self, status: str, output: list[dict[str, Any]]) -> dict[str, Any]:
-        given, ended = self.given, self.winners[0].reason
+        sent, ended = self.request.sent, self.winners[0].reason
         reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(ended)
         incomplete = reason is not None and status == "completed"
         return {
@@ -171,21 +180,12 @@ class ResponsesReply(Reply):
             "status": "incomplete" if incomplete else status,
             "error": None,
             "incomplete_details": {"reason": reason} if incomplete else None,
-            "instructions": given.get("instructions"),
-            "max_output_tokens": given.get("max_output_tokens"),
             "model": self.request.name,
             "output": output,
-            "parallel_tool_calls": given.get("parallel_tool_calls", True),
             "previous_response_id": None,
-            "reasoning": given.get("reasoning"),
             "store": False,
-            "temperature": given.get("temperature"),
-            "text": given.get("text", {"format": {"type": "text"}}),
-            "tool_choice": given.get("tool_choice", "auto"),
-            "tools": given.get("tools", []),
-            "top_p": given.get("top_p"),
             "truncation": "disabled",
-            "metadata": given.get("metadata", {}),
+            **{name: sent.get(name, default) for name, default in SENT_BACK.items()},
         }
 
     def _items(self) -> list[dict[str, Any]]:

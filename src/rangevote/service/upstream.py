@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 #: Parameters without meaning in a beam search.
 OF_SAMPLING = frozenset({"temperature", "top_p", "top_k", "min_p", "seed"})
-PATHS = {"chat": CHAT, "completions": COMPLETIONS}
+PATHS = {"chat": CHAT, "completions": COMPLETIONS, "responses": CHAT}
 
 
 class Upstream:
