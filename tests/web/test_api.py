@@ -125,7 +125,7 @@ def test_grades_are_the_papers_equation_voters_in_rows():
     for row, voter in zip(found.grades, found.voters, strict=True):
         for grade, candidate in zip(row, found.candidates, strict=True):
             expected = overlap(CAPTIONS[voter].split(), CAPTIONS[candidate].split(), 2)
-            assert grade == pytest.approx(expected, abs=1e-9)
+            assert grade == pytest.approx(expected, abs=1e-5)
 
 
 def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(monkeypatch):
@@ -137,7 +137,7 @@ def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(mo
     assert found.candidates == list(result.ranking[:4])
     assert found.voters == [9, 8, 7, 6]  # the most probable come last here
     whole = result.similarity.matrix(result.candidates, result.voters)
-    assert found.grades == pytest.approx(np.round(whole[found.voters][:, found.candidates], 9))
+    assert found.grades == pytest.approx(np.round(whole[found.voters][:, found.candidates], 5))
 
 
 def test_long_texts_and_lists_are_cut_but_come_whole_when_asked_for(monkeypatch):
@@ -174,27 +174,21 @@ def test_candidates_without_text_are_shown_by_their_token_ids():
 @pytest.mark.parametrize(
     ("text", "options", "name", "units"),
     [
-        ("Hello, you!", {"tokenize": "space"}, "space", None),
-        ("Hello, you!", {"tokenize": "chars"}, "chars", None),
-        ("Hello, you!", {"tokenize": "words"}, "words", None),
-        (
-            "Olá, VOCÊ!",
-            {"tokenize": "words"},
-            "words",
-            ["Olá", ",", "VOCÊ", "!"],
-        ),  # pages find those of ASCII
+        ("Hello, you!", {"tokenize": "space"}, "space", ["Hello,", "you!"]),
+        ("Hello, you!", {"tokenize": "chars"}, "chars", list("Hello,you!")),
+        ("Olá, VOCÊ!", {"tokenize": "words"}, "words", ["Olá", ",", "VOCÊ", "!"]),  # as they stand there
         ("Hello, you!", {"tokenize": "13a"}, "listed", ["Hello", ",", "you", "!"]),
         ("Hi you", {"tokenize": "13a", "similarity": "bleu_4"}, "listed", ["Hi", "you"]),
         ("Hi you", {"tokenize": "13a", "similarity": "0.5*states+0.5*overlap_2"}, "listed", ["Hi", "you"]),
-        ("Hi", {"tokenize": "13a", "similarity": "chrf"}, "chars", None),  # whatever is asked for
-        ("Hi", {"tokenize": "13a", "similarity": "0.5*chrf+0.5*overlap_2"}, "chars", None),
-        ("Hi", {"tokenize": "13a", "similarity": "states"}, "words", None),
+        ("Hi", {"tokenize": "13a", "similarity": "chrf"}, "chars", ["H", "i"]),  # whatever is asked for
+        ("Hi", {"tokenize": "13a", "similarity": "0.5*chrf+0.5*overlap_2"}, "chars", ["H", "i"]),
+        ("Hi", {"tokenize": "13a", "similarity": "states"}, "words", ["Hi"]),
     ],
 )
-def test_units_are_listed_where_they_do_not_stand_in_the_text(text, options, name, units):
+def test_the_units_are_those_of_the_measure(text, options, name, units):
     candidates = rv.Hypotheses.of([text])
     found = TextUnits(Settings(**options).measure, candidates)
-    assert (found.name, found.listed(candidates, 0)) == (name, units)
+    assert (found.name, found.of(candidates, 0)) == (name, units)
 
 
 @pytest.mark.parametrize(("similarity", "orders"), [(MIXTURE, [1, 2]), ("exact", [])])

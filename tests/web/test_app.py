@@ -196,7 +196,7 @@ def test_a_panel_has_its_members_on_candidates_voters_and_in_a_table_of_the_file
     assert client.get("/api/election").json()["members"] == ["a", "b", "c", "d"]
     election = client.get("/api/ballots/0").json()
     assert [row["member"] for row in election["candidates"]["rows"]] == ["b", "a", "c"]
-    assert [row["member"] for row in election["voters"]["rows"]] == ["b", "a", "c"]
+    assert election["voters"] == {"total": 3, "same": True, "rows": []}
     assert election["shares"] == pytest.approx(dict.fromkeys("abc", 1 / 3))
     assert [row["member"] for row in client.get("/api/ballots").json()] == ["b", "b", None]
     counted = client.get("/api/members?list=0").json()

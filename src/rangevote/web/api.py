@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET, Struct, UnsetType, json
+from msgspec import Struct, json
 
 from rangevote.election.elect import elect_ballot
 from rangevote.election.explain import FieldAgreement, NgramVotes, field_agreement
@@ -34,9 +34,9 @@ ALL_TEXTS = 1_000_000
 #: Candidates and voters that are listed, best first.
 LISTED = 1000
 #: Digits after the point of a grade: more than the page shows.
-DIGITS = 9
+DIGITS = 5
 #: Votes of one candidate that are listed.
-PARTS = 200
+PARTS = 30
 #: Pairs of voter and candidate that are graded as soon as a ballot is opened.
 PAIRS = 2_000_000
 #: Fields of a result that the page gets as they are.
@@ -92,16 +92,22 @@ class Found(Struct):
 
 
 class Text(Struct, kw_only=True):
-    """`text` without its last `more` characters. `units` are what its n-grams are made of; null where the
-    page finds them in the text itself (`PageMeasure.unit`)."""
+    """`text` without its last `more` characters. `units` are what its n-grams are made of, in their order."""
 
     index: int
     text: str
     more: int = 0
-    units: list[str] | None = None
+    units: list[str]
 
 
-class Candidate(Text, kw_only=True):
+class Voter(Text, kw_only=True):
+    weight: float
+    member: str | None
+
+
+class Candidate(Voter, kw_only=True):
+    """Its weight is 0 where it does not vote."""
+
     logprob: float | None
     share: float | None
     score: float | None
@@ -110,18 +116,6 @@ class Candidate(Text, kw_only=True):
     length: int
     supporters: int | None
     finished: bool
-    member: str | None
-
-
-class Voter(Struct, kw_only=True):
-    """Without its text where the candidates vote."""
-
-    index: int
-    weight: float
-    member: str | None
-    text: str | UnsetType = UNSET
-    more: int | UnsetType = UNSET
-    units: list[str] | UnsetType | None = UNSET
 
 
 class Candidates(Struct):
@@ -132,7 +126,7 @@ class Candidates(Struct):
 
 
 class Voters(Struct):
-    """By weight; in the order of the candidates where these vote (`same`)."""
+    """By weight; no rows where the candidates vote (`same`)."""
 
     total: int
     same: bool
@@ -140,6 +134,9 @@ class Voters(Struct):
 
 
 class PageMeasure(Struct):
+    """`unit` is "words", whose case does not count, "space" or "chars"; "listed" where the units do not stand
+    in the text as they are."""
+
     name: str
     orders: list[int]
     bag: bool
@@ -267,16 +264,16 @@ class VotesRest(Struct, frozen=True):
 
 
 class Parts(Struct, kw_only=True):
-    """What earned a candidate its score. Votes are (voter, weight, grade); an export leaves out those that
-    follow from grades and weights. Fields of JSON are (path, value, agree, of, share)."""
+    """What earned a candidate its score. Votes are (voter, weight, grade), the largest first, and the sum of
+    the rest. Fields of JSON are (path, value, agree, of, share)."""
 
     index: int
     score: float | None
     likelihood: float | None
     earned: NgramColumns | None = None
     fields: list[FieldAgreement] | None = None
-    votes: list[tuple[int, float, float]] | UnsetType = []
-    votes_rest: VotesRest | UnsetType = VotesRest()
+    votes: list[tuple[int, float, float]] = []
+    votes_rest: VotesRest = VotesRest()
 
 
 class Cluster(Struct):
@@ -301,16 +298,16 @@ class Grades(Struct):
     by_cluster: Order
 
 
-class Won(Struct, omit_defaults=True):
+class Won(Struct):
     """The winner under one measure, or why there is none."""
 
     measure: str
-    why: str | UnsetType = UNSET
-    winner: int | UnsetType = UNSET
-    text: str | UnsetType = UNSET
-    margin: float | UnsetType | None = UNSET
-    near_tie: bool | UnsetType = UNSET
-    signature: str | UnsetType = UNSET
+    why: str | None = None
+    winner: int | None = None
+    text: str | None = None
+    margin: float | None = None
+    near_tie: bool = False
+    signature: str | None = None
 
 
 class MeasureWinners(Struct):
@@ -451,10 +448,11 @@ def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int])
         supporters = (elected.matrix[np.flatnonzero(result.weights)] > 0).sum(axis=0).tolist()
     likelihood_ranks = {index: rank for rank, index in enumerate(likely, 1)}
     shares = probability_shares(candidates)
+    weights = result.weights.tolist() if result.voters is candidates else [0.0] * len(candidates)
     return [
         Candidate(
-            index=index,
             **_text(candidates, index, units),
+            weight=weights[index],
             logprob=finite(candidates.logprob(index)),
             share=None if shares is None else float(shares[index]),
             score=finite(float(result.scores[index])),
@@ -471,14 +469,11 @@ def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int])
 
 
 def _voters(result: Result, units: TextUnits) -> list[Voter]:
-    same = result.voters is result.candidates
+    voters = result.voters
+    if voters is result.candidates:
+        return []
     return [
-        Voter(
-            index=index,
-            weight=float(result.weights[index]),
-            member=result.voters[index].member,
-            **({} if same else _text(result.voters, index, units)),
-        )
+        Voter(**_text(voters, index, units), weight=float(result.weights[index]), member=voters[index].member)
         for index in voter_order(result)[:LISTED]
     ]
 
@@ -503,14 +498,14 @@ def _text(hypotheses: Hypotheses, index: int, units: TextUnits) -> dict[str, Any
     """The fields of `Text`; of few texts more characters are shown."""
     text = readable(hypotheses, index)
     cut = max(CUT, ALL_TEXTS // max(1, min(len(hypotheses), LISTED)))
-    listed = units.listed(hypotheses, index) if len(text) <= cut else None
-    return {"text": text[:cut], "more": max(0, len(text) - cut), "units": listed}
+    listed = units.of(hypotheses, index, cut)
+    return {"index": index, "text": text[:cut], "more": max(0, len(text) - cut), "units": listed}
 
 
 def whole_text(result: Result, role: str, index: int) -> Text:
     hypotheses = result.candidates if role == "candidates" else result.voters
     units = TextUnits(result.similarity, result.candidates)
-    return Text(index=index, text=readable(hypotheses, index), units=units.listed(hypotheses, index))
+    return Text(index=index, text=readable(hypotheses, index), units=units.of(hypotheses, index))
 
 
 def readable(hypotheses: Sequence[Hypothesis], index: int) -> str:
@@ -537,10 +532,9 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
         given = elected.matrix[:, index]
     else:
         given = result.similarity.matrix(result.candidates.only(index), result.voters)[:, 0]
-    # in the order in which static/votes.js finds them from `grades`
     votes = sorted(
         zip(range(len(given)), result.weights.tolist(), given.tolist(), strict=True),
-        key=lambda vote: (-vote[1] * round(vote[2], DIGITS), vote[0]),
+        key=lambda vote: -vote[1] * vote[2],
     )
     left = votes[PARTS:]
     parts.votes = votes[:PARTS]
@@ -549,26 +543,24 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
 
 
 class TextUnits:
-    """The units of the n-grams of one election, so that the page can mark those that two texts share.
-
-    `name` is "space" or "chars" where a page finds them in the text by itself, and "words" where it does so
-    in ASCII texts and is given those of others, as they stand there; otherwise "listed".
-    """
+    """The units of the n-grams of one election as a person reads them; `name` is `PageMeasure.unit`."""
 
     def __init__(self, similarity: Measure, candidates: Hypotheses) -> None:
         tokenize = next((part.tokenize for _, part in similarity.parts() if part.tokenize), DEFAULT_UNIT)
-        self._reader: Reader | None = None
-        self.name = str(tokenize)
-        if candidates.texts is None or tokenize not in UNITS:
-            self.name, self._reader = "listed", Reader(tokenize, candidates)
+        in_text = candidates.texts is not None and tokenize in UNITS
+        self.name = str(tokenize) if in_text else "listed"
+        self._reader = None if in_text else Reader(tokenize, candidates)
 
-    def listed(self, hypotheses: Hypotheses, index: int) -> list[str] | None:
-        """The units of one hypothesis as a person reads them; None where its text shows them."""
+    def of(self, hypotheses: Hypotheses, index: int, cut: int | None = None) -> list[str]:
+        """The units of one hypothesis, or of its first `cut` characters."""
+        whole = readable(hypotheses, index)
+        text = whole[:cut]
         if self.name == "words":
-            text = "" if hypotheses.texts is None else hypotheses.texts[index]
-            return None if text.isascii() else [text[begin:end] for begin, end in word_spans(text)]
+            return [text[begin:end] for begin, end in word_spans(text)]
         if self._reader is None:
-            return None
+            return list(UNITS[self.name](text))
+        if text != whole:
+            return text.split()
         try:
             [read] = self._reader.read(hypotheses.only(index))
         except RangevoteError:  # no tokens here, under a measure that needs none

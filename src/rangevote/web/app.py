@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 from urllib.parse import quote
 
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import Meta
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -45,8 +45,8 @@ PAGE = 100
 COUNTED = 10_000
 #: Elections that are kept, so that the answers about one ballot do not elect again.
 KEPT = 8
-#: Candidates of each ballot whose score is taken apart in an export, and digits of a grade after the point.
-EXPLAINED, EXPORT_DIGITS = 100, 4
+#: Candidates of each ballot whose score is taken apart in an export.
+EXPLAINED = 100
 #: What JavaScript's encodeURIComponent leaves as it is.
 UNQUOTED = "-_.!~*'()"
 AS_IS = WhatIf()
@@ -203,8 +203,8 @@ class ElectionPage:
             before = api.Before(own.leader, ranks)
         return api.election(elected, number, image, clusters.stability(elected), before)
 
-    def grades(self, number: int, list: int, what_if: WhatIf = AS_IS, digits: int = api.DIGITS) -> api.Grades:
-        return clusters.grades(self._elect(number, list, what_if), digits)
+    def grades(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.Grades:
+        return clusters.grades(self._elect(number, list, what_if))
 
     def parts(self, number: int, list: int, index: int, what_if: WhatIf = AS_IS) -> api.Parts:
         """What earned one candidate its score."""
@@ -278,8 +278,7 @@ class ElectionPage:
     def everything(self, number: int) -> Iterator[tuple[str, object]]:
         """The paths that belong to one ballot, with their answers, for an export.
 
-        It has the parts of the first `EXPLAINED` candidates, without the votes that the page computes. A
-        failure is kept as its message.
+        It has the parts of the first `EXPLAINED` candidates. A failure is kept as its message.
         """
         for list in range(len(self._lists)):
             start, end = f"api/ballots/{number}", f"?list={list}"
@@ -292,15 +291,11 @@ class ElectionPage:
             if (image := self.image(number, list)) is not None:
                 shown.ballot.image = f"data:{image.type};base64,{b64encode(image.content).decode()}"
             yield start + end, shown
-            graded = self.grades(number, list, digits=EXPORT_DIGITS)
+            yield f"{start}/grades{end}", self.grades(number, list)
             first = [row.index for row in shown.candidates.rows[:EXPLAINED]]
             for index in dict.fromkeys([*first, shown.most_likely]):
                 if index is not None:
-                    parts = self.parts(number, list, index)
-                    if len(graded.voters) == shown.voters.total > 0 and index in graded.candidates:
-                        parts.votes = parts.votes_rest = UNSET
-                    yield f"{start}/candidates/{index}{end}", parts
-            yield f"{start}/grades{end}", graded
+                    yield f"{start}/candidates/{index}{end}", self.parts(number, list, index)
             for role, rows in (("candidates", shown.candidates.rows), ("voters", shown.voters.rows)):
                 for row in rows:
                     if row.more:

@@ -87,7 +87,7 @@ class WhatIf(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(ballot, voters=voters), settings.replace(**changed)
 
 
-def grades(elected: ElectedBallot, digits: int = DIGITS) -> Grades:
+def grades(elected: ElectedBallot) -> Grades:
     """How each voter grades each candidate: the first `GRADED` of both, rows are voters."""
     result = elected.result
     rows, columns = voter_order(result)[:GRADED], list(result.ranking[:GRADED])
@@ -106,7 +106,7 @@ def grades(elected: ElectedBallot, digits: int = DIGITS) -> Grades:
     if not same:  # beside the cluster that they support most
         place = np.argsort(by_candidate)
         by_voter = np.argsort(place[matrix.argmax(axis=1)], kind="stable").tolist()
-    return Grades(rows, columns, np.round(matrix, digits).tolist(), listed, Order(by_voter, by_candidate))
+    return Grades(rows, columns, np.round(matrix, DIGITS).tolist(), listed, Order(by_voter, by_candidate))
 
 
 def clusters(alike: Array) -> tuple[list[list[int]], list[int]]:

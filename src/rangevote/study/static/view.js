@@ -1,7 +1,6 @@
 // The page's elements: shows what it is given and knows nothing of servers.
 
 import { differences } from "/static/diff.js";
-import { split } from "/static/ngrams.js";
 import { at, button, make, output } from "/static/text.js";
 
 /** @typedef {import("./session").Answer} Answer */
@@ -106,7 +105,7 @@ export class View {
 
   /** @param {Item} item @param {boolean} marked */
   texts(item, marked) {
-    const [left, right] = [split(item.left, WORD), split(item.right, WORD)];
+    const [left, right] = [wordsOf(item.left), wordsOf(item.right)];
     show("left", item.left, marked ? differences(left, right) : []);
     show("right", item.right, marked ? differences(right, left) : []);
   }
@@ -271,6 +270,15 @@ function answer(value, key, wide, narrow) {
   const text = make("span", {}, make("span", { class: "wide" }, wide), make("span", { class: "narrow" }, narrow));
   const radio = make("input", { type: "radio", name: "answer", value });
   return make("label", { class: value === "cannot" ? "cannot" : null }, radio, make("kbd", {}, key), text);
+}
+
+/**
+ * A text with its words and single signs.
+ * @param {string} text
+ */
+function wordsOf(text) {
+  const units = Array.from(text.matchAll(WORD), ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length }));
+  return { text, units };
 }
 
 /** @param {string} words @param {{left: string, right: string}} names */

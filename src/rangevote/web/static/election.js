@@ -47,7 +47,7 @@ class Shown {
     return ask(`${this.path}/candidates/${index}?${this.query}`);
   }
 
-  /** @param {string} role @param {number} index @returns {Promise<{text: string, units: string[] | null}>} */
+  /** @param {string} role @param {number} index @returns {Promise<import("./answers").Text>} */
   whole(role, index) {
     return ask(`${this.path}/text?${this.query}&role=${role}&index=${index}`);
   }
@@ -203,7 +203,7 @@ async function fill(name, shown, asked, use) {
 async function showDetails(shown, container, index) {
   const row = rowOf(shown.election, index);
   const [parts, text] = await Promise.all([shown.parts(index), row.more ? shown.whole("candidates", index) : row]);
-  showParts(container, parts, shown.ngramVoters, shown.shade, text.text, (voter) => shown.pair(voter, index));
+  showParts(container, parts, shown.ngramVoters, shown.shade, text, (voter) => shown.pair(voter, index));
 }
 
 async function start() {

@@ -3,7 +3,7 @@
 import { brief, faint, make, problem, scrolling } from "./text.js";
 import { counted, fixed, grouped, percent, small } from "./numbers.js";
 import { bar, rowOf } from "./top.js";
-import { voterTexts } from "./words.js";
+import { votersOf } from "./words.js";
 
 const NOTE =
   "Everything but the similarity is as in the election above; blend has its own temperature if none was given, and under " +
@@ -57,13 +57,11 @@ function recounts(election, without) {
   if (stability.why) return [make("p", {}, `Not tried: ${stability.why}`)];
   const text = make("p", { id: "stability" }, stabilityText(stability));
   if (!stability.changes.length || stability.tried > DOTS) return [text];
-  const texts = voterTexts(election);
   const changed = new Map(stability.changes.map((change) => [change.voter, change]));
-  const voters = election.voters.rows.filter((row) => row.weight > 0);
+  const voters = [...votersOf(election).values()].filter((row) => row.weight > 0);
   const items = voters.map((row) => {
     const change = changed.get(row.index);
-    const name = texts.get(row.index)?.text.slice(0, 120) ?? `voter ${row.index}`;
-    const label = `Without “${name}” (${percent(row.weight)} of the vote) ${change ? "another wins" : "the winner stays"}`;
+    const label = `Without “${row.text.slice(0, 120)}” (${percent(row.weight)} of the vote) ${change ? "another wins" : "the winner stays"}`;
     const attributes = { class: change ? "mark other" : "mark same", title: label, "aria-label": label };
     if (!without) return make("li", { class: "dot" }, make("span", { ...attributes, role: "img" }));
     const dot = make("button", { type: "button", ...attributes });
@@ -128,8 +126,8 @@ function breakable(name) {
 
 /** @param {Cell} result @param {string} elected */
 function winnerCell(result, elected) {
-  if (result.why) return make("td", { class: "faint" }, result.why);
-  const { text = "", margin = null, signature = "" } = result;
+  const { text, margin = null, signature = null } = result;
+  if (typeof text !== "string") return make("td", { class: "faint" }, result.why ?? "");
   const other = text !== elected.slice(0, CUT);
   const cell = make("td", { class: other ? "other" : null, title: signature }, brief({ text }));
   if (other) cell.append(" ", make("span", { class: "badge" }, "another"));
@@ -144,7 +142,7 @@ function winnerCell(result, elected) {
  */
 function changeTable(election) {
   if (!election.stability.changes.length) return [];
-  const voters = voterTexts(election);
+  const voters = votersOf(election);
   const candidates = new Map(election.candidates.rows.map((row) => [row.index, row]));
   const rows = election.stability.changes.map((change) =>
     make(

@@ -6,7 +6,7 @@ import { button, faint, make, output, scrolling } from "./text.js";
 import { counted, fixed, grouped, small } from "./numbers.js";
 import { showPair } from "./pair.js";
 import { rowOf } from "./top.js";
-import { voterTexts } from "./words.js";
+import { votersOf } from "./words.js";
 
 /** Rows of the table that are made at a time. */
 const ROWS = 50;
@@ -36,9 +36,8 @@ export function showGrades(container, graded, election, whole) {
   const box = make("div", { class: "scroll map" }, canvas);
   /** @param {number} voter @param {number} candidate @param {number | null} grade */
   const pair = (voter, candidate, grade) => {
-    const text = view.texts.get(voter);
-    const [weight, member] = view.votes.get(voter) ?? [0, null];
-    if (text) showPair(panel, { whole, election, voter: { ...text, weight, member }, candidate: rowOf(election, candidate), grade });
+    const row = view.voters.get(voter);
+    if (row) showPair(panel, { whole, election, voter: row, candidate: rowOf(election, candidate), grade });
     else panel.replaceChildren(faint(`The text of voter ${voter} is not listed.`));
   };
   const map = new HeatMap(canvas, box, {
@@ -104,9 +103,7 @@ class View {
     this.weighted = false;
     this.byCluster = graded.by_cluster.candidates.length > 2;
     this.panel = election.candidates.rows.some((row) => row.member !== null);
-    this.texts = voterTexts(election);
-    /** @type {Map<number, [weight: number, member: string | null]>} */
-    this.votes = new Map(election.voters.rows.map((row) => [row.index, [row.weight, row.member]]));
+    this.voters = votersOf(election);
     /** @type {Map<number, number>} */
     this.cluster = new Map(graded.clusters.flatMap(({ members }, number) => members.map((one) => [one, number])));
   }
@@ -124,7 +121,7 @@ class View {
   /** @param {number} row @param {number} column */
   value(row, column) {
     const grade = this.graded.grades[row][column];
-    return this.weighted ? grade * (this.votes.get(this.graded.voters[row])?.[0] ?? 0) : grade;
+    return this.weighted ? grade * (this.voters.get(this.graded.voters[row])?.weight ?? 0) : grade;
   }
 
   /** The largest value, for the scale. */
@@ -145,7 +142,7 @@ class View {
       rows: rows.map((row) => (same ? String(rowOf(election, graded.voters[row]).rank) : String(row + 1))),
       columns: columns.map((column) => String(rowOf(election, graded.candidates[column]).rank)),
       colours: {
-        rows: rows.map((row) => this.colour(graded.voters[row], this.votes.get(graded.voters[row])?.[1] ?? null, same)),
+        rows: rows.map((row) => this.colour(graded.voters[row], this.voters.get(graded.voters[row])?.member ?? null, same)),
         columns: columns.map((column) => this.colour(graded.candidates[column], rowOf(election, graded.candidates[column]).member, true)),
       },
     };

@@ -1,47 +1,24 @@
-// The n-grams that two texts share, as the measures find them (similarity/units.py, kernel/plain.py).
-
-/** What Python's str.split takes for white space. */
-const SPACE = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/gu;
-const SIGN = /[^\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]/gu;
-
-/** The words of ASCII texts; those of others are listed. */
-const ASCII = /[0-9a-z]+|[!-/:-@[-`{-~]/gi;
+// The n-grams that two texts share, made of the units that the server lists.
 
 /** @typedef {{unit: string, begin: number, end: number}} Unit */
 /** @typedef {{text: string, units: Unit[]}} Read */
 
 /**
- * A text with the units that its n-grams are made of; listed units are shown instead of the text, unless they are words.
- * @param {string} text
- * @param {string} kind "space", "words", "chars" or "listed"
- * @param {string[] | null} listed
+ * A text with the places of its units; units that do not stand in the text are shown instead of it.
+ * @param {{text: string, units: string[]}} row
+ * @param {string} kind `PageMeasure.unit` in web/api.py
  * @returns {Read}
  */
-export function read(text, kind, listed) {
-  if (listed !== null) {
-    const inside = kind === "words"; // parts of the text, in which case does not count
-    let end = inside ? 0 : -1;
-    const units = listed.map((one) => {
-      const begin = inside ? Math.max(end, text.indexOf(one, end)) : end + 1;
-      end = begin + one.length;
-      return { unit: inside ? one.toLowerCase() : one, begin, end };
-    });
-    return { text: inside ? text : listed.join(" "), units };
-  }
-  const found = split(text, kind === "chars" ? SIGN : kind === "words" ? ASCII : SPACE);
-  if (kind === "words") for (const one of found.units) one.unit = one.unit.toLowerCase();
-  return found;
-}
-
-/**
- * A text with all that a pattern finds in it.
- * @param {string} text
- * @param {RegExp} pattern
- * @returns {Read}
- */
-export function split(text, pattern) {
-  const units = Array.from(text.matchAll(pattern), ({ 0: unit, index: begin = 0 }) => ({ unit, begin, end: begin + unit.length }));
-  return { text, units };
+export function read({ text, units }, kind) {
+  const listed = kind === "listed";
+  const shown = listed ? units.join(" ") : text;
+  let end = 0;
+  const placed = units.map((one) => {
+    const begin = Math.max(end, shown.indexOf(one, end));
+    end = begin + one.length;
+    return { unit: kind === "words" ? one.toLowerCase() : one, begin, end };
+  });
+  return { text: shown, units: placed };
 }
 
 /**

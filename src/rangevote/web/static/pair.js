@@ -10,9 +10,9 @@ const MARKS = 5000;
 
 /**
  * @typedef {object} Pair
- * @property {(role: string, index: number) => Promise<{text: string, units: string[] | null}>} whole asks for a text in full
+ * @property {(role: string, index: number) => Promise<import("./answers").Text>} whole asks for a text in full
  * @property {import("./answers").Election} election
- * @property {import("./answers").Text & {weight: number, member: string | null}} voter its row
+ * @property {import("./answers").Voter} voter its row
  * @property {import("./answers").Candidate} candidate its row
  * @property {number | null} grade
  */
@@ -25,7 +25,7 @@ const MARKS = 5000;
 export function showPair(panel, pair) {
   const { measure } = pair.election;
   const [voter, candidate] = [pair.voter, pair.candidate].map((row) => {
-    return { ...read(row.text, measure.unit, row.units), raw: row.text };
+    return { ...read(row, measure.unit), raw: row.text };
   });
   panel.replaceChildren(...content(pair, voter, candidate));
   const cut = pair.voter.more || pair.candidate.more;
@@ -53,8 +53,8 @@ async function showWhole(panel, pair) {
  * @param {import("./answers").Text} row
  */
 async function whole(pair, role, row) {
-  const { text, units } = row.more ? await pair.whole(role, row.index) : row;
-  return { ...read(text, pair.election.measure.unit, units), raw: text };
+  const all = row.more ? await pair.whole(role, row.index) : row;
+  return { ...read(all, pair.election.measure.unit), raw: all.text };
 }
 
 /** @param {Pair} pair @param {Whole} voter @param {Whole} candidate */

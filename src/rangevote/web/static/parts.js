@@ -4,7 +4,7 @@ import { read } from "./ngrams.js";
 import { memberBadge } from "./members.js";
 import { counted, fixed, small } from "./numbers.js";
 import { button, brief, faint, make, output } from "./text.js";
-import { bar, barLine, fieldName, rowOf } from "./top.js";
+import { bar, barLine, fieldName } from "./top.js";
 import { legend, shaded } from "./words.js";
 
 /** Bars that are shown before the reader asks for more. */
@@ -17,12 +17,11 @@ const ROUNDED = 1e-3;
  * @param {import("./answers").Parts} parts
  * @param {import("./words.js").NgramVoters} ngramVoters
  * @param {number} largest what the full shade of a word stands for
- * @param {string} text the candidate's whole text
+ * @param {import("./answers").Text} row the candidate's whole text
  * @param {(voter: number, grade: number) => void} open shows a voter's text beside it
  */
-export function showParts(container, parts, ngramVoters, largest, text, open) {
+export function showParts(container, parts, ngramVoters, largest, row, open) {
   const { election } = ngramVoters;
-  const row = { ...rowOf(election, parts.index), text, more: 0 };
   const whole = make("div", { class: "whole" }, ...shaded(row, parts, ngramVoters, largest));
   if (whole.querySelector(".word")) whole.append(legend(largest));
   if (!parts.votes.length) {
@@ -57,7 +56,7 @@ function ngrams({ earned, score, likelihood }, row, election) {
     box.append(faint(`The similarity ${election.measure.name} does not decompose over n-grams; what each voter gave does.`));
     return box;
   }
-  const { text, units } = read(row.text, election.measure.unit, row.units);
+  const { text, units } = read(row, election.measure.unit);
   /** @type {Map<string, Line>} */
   const lines = new Map();
   earned.begin.forEach((begin, i) => {
@@ -79,10 +78,9 @@ function votes(parts, ngramVoters, open) {
   const lines = parts.votes.map(([voter, weight, grade]) => {
     const label = button("", () => open(voter, grade));
     label.classList.add("plain");
-    const text = ngramVoters.texts.get(voter);
-    label.append(text ? brief(text) : `voter ${voter}`);
-    const member = ngramVoters.members.get(voter) ?? null;
-    if (member !== null) label.prepend(memberBadge(member), " ");
+    const row = ngramVoters.voters.get(voter);
+    label.append(row ? brief(row) : `voter ${voter}`);
+    if (row && row.member !== null) label.prepend(memberBadge(row.member), " ");
     return { label, note: `${small(weight)} × ${fixed(grade)}`, score: weight * grade };
   });
   const box = make("div", { class: "by-voter" }, make("h4", {}, "By voter (weight × grade)"));

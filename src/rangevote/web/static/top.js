@@ -174,8 +174,7 @@ export function duel(election) {
  * @param {import("./answers").Election} election
  */
 export function ownWords(row, other, { measure: { unit } }) {
-  if (row.units !== null && unit !== "words") return []; // listed units stand elsewhere than in the text
-  return differences(read(row.text, unit, row.units), read(other.text, unit, other.units));
+  return unit === "listed" ? [] : differences(read(row, unit), read(other, unit)); // listed units do not stand in the text
 }
 
 /**
@@ -238,5 +237,5 @@ export function shadeWinner(container, below, election, parts, ngramVoters) {
 export function fullShade(election, parts) {
   const row = rowOf(election, election.winner);
   if (!parts.earned) return 0;
-  return Math.max(0, ...wordVotes(parts.earned, read(row.text, election.measure.unit, row.units).units.length));
+  return Math.max(0, ...wordVotes(parts.earned, read(row, election.measure.unit).units.length));
 }

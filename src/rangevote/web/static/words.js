@@ -12,13 +12,13 @@ const MOST_WORDS = 3000;
 const VOTERS = 4;
 
 /**
- * A voter's row, with text: of a candidate where the candidates vote.
+ * The voters that are listed: the candidates, where these vote.
  * @param {import("./answers").Election} election
- * @returns {Map<number, import("./answers").Text>}
+ * @returns {Map<number, import("./answers").Voter>}
  */
-export function voterTexts(election) {
+export function votersOf(election) {
   const rows = election.voters.same ? election.candidates.rows : election.voters.rows;
-  return new Map(rows.map((row) => [row.index, /** @type {import("./answers").Text} */ (row)]));
+  return new Map(rows.map((row) => [row.index, row]));
 }
 
 /**
@@ -39,8 +39,7 @@ export class NgramVoters {
   /** @param {import("./answers").Election} election */
   constructor(election) {
     this.election = election;
-    this.texts = voterTexts(election);
-    this.members = new Map(election.voters.rows.map((row) => [row.index, row.member]));
+    this.voters = votersOf(election);
     /** @type {Map<string, Set<number>> | null} */
     this.index = null;
   }
@@ -61,14 +60,14 @@ export class NgramVoters {
       for (const { key } of grams(around, order, measure.short)) for (const v of this.index.get(key) ?? []) found.add(v);
     }
     if (voters.same) found.delete(candidate);
-    return [...found];
+    return [...found].flatMap((v) => this.voters.get(v) ?? []);
   }
 
   read() {
     const { measure } = this.election;
     const index = new Map();
-    for (const [voter, row] of this.texts) {
-      const text = read(row.text, measure.unit, row.units);
+    for (const [voter, row] of this.voters) {
+      const text = read(row, measure.unit);
       for (const order of measure.orders.length ? measure.orders : [1]) {
         for (const { key } of grams(text, order, measure.short)) {
           if (!index.has(key)) index.set(key, new Set());
@@ -89,7 +88,7 @@ export class NgramVoters {
  */
 export function shaded(row, parts, ngramVoters, largest) {
   const { measure } = ngramVoters.election;
-  const text = read(row.text, measure.unit, row.units);
+  const text = read(row, measure.unit);
   const whole = parts.earned?.order.every((order) => order === 0); // texts are compared as a whole
   if (!parts.earned || whole || !text.units.length || text.units.length > MOST_WORDS) return [output(row.text)];
   const votes = wordVotes(parts.earned, text.units.length);
@@ -149,18 +148,17 @@ function walk(event, box) {
  * @param {NgramVoters} ngramVoters
  */
 function sentence(text, at, vote, candidate, parts, ngramVoters) {
-  const { election, texts } = ngramVoters;
+  const { election } = ngramVoters;
   const found = ngramVoters.of(text, at, candidate);
-  const others = texts.size - Number(election.voters.same);
+  const others = ngramVoters.voters.size - Number(election.voters.same);
   const votes = (parts.score ?? 0) - (parts.likelihood ?? 0);
   const share = votes > 0 ? ` (${percent(vote / votes)} of its votes)` : "";
   const order = Math.min(...(election.measure.orders.length ? election.measure.orders : [1]));
   const said = order > 1 ? `say a ${order}-gram with it` : "say it";
   const head = make("p", {}, output(text.units[at].unit), ` earned ${fixed(vote)}${share}; `);
   head.append(`${found.length.toLocaleString("en")} of ${counted(others, election.voters.same ? "other output" : "voter")} ${said}${found.length ? " too:" : "."}`);
-  const weights = new Map(election.voters.rows.map((row) => [row.index, row.weight]));
-  found.sort((one, other) => (weights.get(other) ?? 0) - (weights.get(one) ?? 0));
-  const lines = found.slice(0, VOTERS).map((voter) => make("li", {}, brief(texts.get(voter) ?? { text: "" })));
+  found.sort((one, other) => other.weight - one.weight);
+  const lines = found.slice(0, VOTERS).map((voter) => make("li", {}, brief(voter)));
   if (found.length > VOTERS) lines.push(make("li", { class: "faint" }, `and ${found.length - VOTERS} more`));
   return lines.length ? [head, make("ul", {}, ...lines)] : [head];
 }
