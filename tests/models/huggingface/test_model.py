@@ -72,6 +72,19 @@ def test_rows_say_what_one_pass_over_the_whole_sequence_says(tiny_model, kind, s
         torch.testing.assert_close(hidden, expected.hidden.float(), rtol=1e-4, atol=1e-4)
 
 
+def test_a_cache_whose_rows_cannot_move_is_not_used():
+    torch.manual_seed(0)
+    net = transformers.RwkvForCausalLM(
+        transformers.RwkvConfig(vocab_size=40, hidden_size=32, num_hidden_layers=2, eos_token_id=END)
+    ).eval()
+    model, prompt = HuggingFace(net), [5, 6, 7]
+    step = model.step(model.start([prompt]), None)
+    step = model.step(model.select(step.state, np.array([0, 0])), np.array([8, 9]))
+    step = model.step(model.select(step.state, np.array([1, 0])), np.array([10, 11]))
+    expected = torch.stack([forced("rwkv", net, prompt, ids).log_probs[-1] for ids in ([9, 10], [8, 11])])
+    torch.testing.assert_close(step.log_probs, expected, rtol=0, atol=1e-4)
+
+
 @pytest.mark.parametrize("kind", ["llama", "bart", "git", "blip"])
 def test_the_likeliest_token_at_every_step_is_what_generate_writes(tiny_model, kind):
     net, inputs = tiny_model(kind), inputs_of(kind)

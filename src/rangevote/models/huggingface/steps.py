@@ -81,7 +81,7 @@ class Rows:
         self._cache = self._first_cache(prompt, index)
 
     def _first_cache(self, prompt: Prompt, index: Tensor) -> Any:
-        return None if self._name is None else reordered(self._net, prompt.kwargs[self._name], index)
+        return None if self._name is None else reordered(prompt.kwargs[self._name], index)
 
     def step(self, tokens: Tensor) -> Prediction:
         """Append these tokens (rows,) and predict what follows, as transformers' own loop does."""
@@ -111,7 +111,7 @@ class Rows:
 
     def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
         if self._cache is not None:
-            self._cache = reordered(self._net, self._cache, index, same_inputs)
+            self._cache = reordered(self._cache, index, same_inputs)
 
 
 def predict(
@@ -189,17 +189,11 @@ def cached_tokens(cache: Any) -> int:
         return 0
 
 
-def reordered(net: Net, cache: Any, rows: Tensor, same_inputs: bool = False) -> Any:
+def reordered(cache: Any, rows: Tensor, same_inputs: bool = False) -> Any:
     """A cache of transformers with other rows; the given one keeps its own.
 
     `same_inputs`: every row's input stays what it was, so what comes from an encoder need not move.
     """
-    if hasattr(net, "_reorder_cache"):
-        return net._reorder_cache(cache, rows)
-    if isinstance(cache, Tensor):
-        return cache.index_select(0, rows)
-    if isinstance(cache, (list, tuple)):
-        return type(cache)(reordered(net, part, rows) for part in cache)
     other = shallow_copy(cache)
     pair = same_inputs and isinstance(other, EncoderDecoderCache)
     (other.self_attention_cache if pair else other).reorder_cache(rows)
@@ -325,8 +319,11 @@ class Prepared:
             self.ids, next_sequence_length=length, is_first_iteration=True, **kwargs
         )
         first, _, kwargs = predict(net, dict(given), kwargs)
-        if cache_name(kwargs) is not None:
+        name = cache_name(kwargs)
+        if name is not None and hasattr(kwargs[name], "reorder_cache"):
             kwargs = without(kwargs, *OF_PROMPTS)
+        elif name is not None:  # a cache of rows that cannot move: read all tokens at every step
+            kwargs = {**without(kwargs, name), "use_cache": False}
         return Prompt(net, first, self.ids, self.processors, kwargs)
 
 
@@ -350,7 +347,7 @@ def _every(net: Net, name: str, value: Any, k: int) -> Any:
     if isinstance(value, (DynamicCache, EncoderDecoderCache)) and cached_tokens(value):
         own: Any = value.self_attention_cache if isinstance(value, EncoderDecoderCache) else value
         keys = own.layers[0].keys  # (rows, heads, length, size)
-        return reordered(net, value, torch.arange(0, len(keys), k, device=keys.device))
+        return reordered(value, torch.arange(0, len(keys), k, device=keys.device))
     return value
 
 
