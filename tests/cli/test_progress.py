@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import pytest
 
 from rangevote.cli.progress import Bar, Notes, loading
-from rangevote.models.hub import WhileLoading
+from rangevote.models.load import WhileLoading
 from rangevote.similarity.neural import LazyModel
 
 
@@ -84,7 +84,7 @@ def test_models_of_measures_are_named_too(monkeypatch):
         shown.append(name)
         yield
 
-    monkeypatch.setattr("rangevote.models.hub.WhileLoading.show", show)
+    monkeypatch.setattr("rangevote.models.load.WhileLoading.show", show)
     lazy = LazyModel()
     for _ in range(2):
         with lazy.use("embedding:x", lambda: "model") as model:

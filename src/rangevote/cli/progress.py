@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import click
 
 from rangevote.errors import UsageError
-from rangevote.models.hub import WhileLoading
+from rangevote.models.load import WhileLoading
 
 if TYPE_CHECKING:
     from rich.progress import Progress

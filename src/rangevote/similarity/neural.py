@@ -28,7 +28,7 @@ import numpy as np
 
 from rangevote.errors import DataError, MissingExtra, SetupError, UsageError, warn
 from rangevote.hypothesis import Array, Hypotheses
-from rangevote.models.hub import WhileLoading, is_cached, quiet, refuse_unreachable
+from rangevote.models.load import WhileLoading, is_cached, quiet, refuse_unreachable
 from rangevote.similarity import how_to_install
 from rangevote.similarity.base import PairPoll, TextMeasure, Tokenise, number_text
 

@@ -17,7 +17,7 @@ import numpy as np
 from rangevote.errors import DataError, SetupError, UsageError, need, warn
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.kernel.plain import counted, unit_bits
-from rangevote.models.hub import quiet, refuse_unreachable
+from rangevote.models.load import quiet, refuse_unreachable
 from rangevote.similarity.base import Measure, TextMeasure, check_pairs
 from rangevote.similarity.neural import LazyModel, Scored, import_package, one_line, shared_model
 

@@ -18,9 +18,8 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError, UsageError
-from rangevote.models.hub import quiet
 from rangevote.models.huggingface.model import HuggingFace
-from rangevote.models.load import load
+from rangevote.models.load import load, quiet
 from tests.models.huggingface.tiny import (
     END,
     EYE,
@@ -170,7 +169,7 @@ def test_a_model_that_writes_no_text_is_refused(tmp_path):
 def test_a_name_that_cannot_be_fetched_is_refused_at_once(monkeypatch, offline, reason):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
-    monkeypatch.setattr("rangevote.models.hub.getproxies", dict)
+    monkeypatch.setattr("rangevote.models.load.getproxies", dict)
     waits: list[float] = []
     monkeypatch.setattr("time.sleep", waits.append)
     with pytest.raises(SetupError, match=rf"has the name 'nobody/nothing', and {reason}.*give its folder"):

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from rangevote.errors import DataError, SetupError, UsageError, need, shown
-from rangevote.models.hub import quiet
 from rangevote.models.huggingface.steps import Net
+from rangevote.models.load import quiet
 from rangevote.models.protocol import Integers
 from rangevote.text import IMAGE_ENDINGS
 

@@ -18,9 +18,9 @@ from transformers import modeling_gguf_pytorch_utils
 from transformers.models.auto import modeling_auto
 
 from rangevote.errors import RangevoteError, SetupError, UsageError, need, warn
-from rangevote.models.hub import is_cached, quiet, refuse_unreachable
 from rangevote.models.huggingface.inputs import End, sees
 from rangevote.models.huggingface.model import HuggingFace
+from rangevote.models.load import is_cached, quiet, refuse_unreachable
 
 #: Which class of transformers' reads which models; the first that knows one is taken.
 CLASSES = (

@@ -23,7 +23,7 @@ from transformers import DynamicCache, EncoderDecoderCache, LogitsProcessorList,
 from transformers.generation import logits_process
 
 from rangevote.errors import UsageError
-from rangevote.models.hub import quiet
+from rangevote.models.load import quiet
 from rangevote.models.protocol import Integers
 
 #: A transformers model; its class tells a type checker nothing about what `forward` takes.
