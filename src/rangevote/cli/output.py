@@ -12,7 +12,6 @@ the content, so that `--resume` continues a run only under the same options.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -175,7 +174,7 @@ class OutputFile(Sink):
             return
         self._file.truncate(0)
         # in ASCII: file names may have bytes that are not text
-        text = json.dumps({"fingerprint": fingerprint(wanted), "options": wanted}, indent=1)
+        text = json.dumps({"options": wanted}, indent=1)
         try:
             with draft_of(self._notes) as draft:
                 draft.write_text(text + "\n", encoding="utf-8")
@@ -186,17 +185,15 @@ class OutputFile(Sink):
     def _check_options(self, wanted: dict[str, str]) -> None:
         """Refuse to resume under other options than those of the unfinished run."""
         try:
-            notes = json.loads(self._notes.read_text(encoding="utf-8"))
-            before = {str(name): value for name, value in notes["options"].items()}
-            same = notes["fingerprint"] == fingerprint(wanted)
+            before = dict(json.loads(self._notes.read_text(encoding="utf-8"))["options"].items())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise SetupError(f"{self._notes} cannot be read. Use --force to start again.") from None
-        if not same:
-            changed = sorted(name for name in {*before, *wanted} if before.get(name) != wanted.get(name))
+        changed = sorted(name for name in {*before, *wanted} if before.get(name) != wanted.get(name))
+        if changed:
             listed = "; ".join(f"{n} was {before.get(n)!r}, now {wanted.get(n)!r}" for n in changed)
             raise SetupError(
-                f"cannot resume {self.partial}: the fingerprint differs ({listed or 'file edited'}). Use the "
-                f"same options, or --force to start again."
+                f"cannot resume {self.partial}: other options decided its content ({listed}). Use the same "
+                f"options, or --force to start again."
             )
 
     def keep(self, most: int | None = None) -> None:
@@ -412,11 +409,6 @@ def _check_all_or_none(paths: Iterable[Path]) -> None:
             f"cannot resume {there[0]}: {missing}, which belongs to it, is missing. Use --force to start "
             f"again."
         )
-
-
-def fingerprint(options: Mapping[str, str]) -> str:
-    """A short digest of options."""
-    return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _lock(file: BinaryIO, path: Path) -> None:

@@ -7,6 +7,8 @@ skips. Its name has a digest of the options, so that results under different opt
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import os
 import re
@@ -15,7 +17,7 @@ from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from rangevote.batch_elect import Elect, ray_session
-from rangevote.cli.output import Interrupted, fingerprint
+from rangevote.cli.output import Interrupted
 from rangevote.errors import DataError, RangevoteError, SetupError, UsageError, need
 from rangevote.formats import ReadOptions
 
@@ -60,7 +62,8 @@ def vote_on_ray(
         raise UsageError("--engine ray reads ballots as jsonl or parquet: make them with rangevote convert.")
     # absolute, since the processes of Ray have other working directories
     ballots, output = (path if "://" in path else os.path.abspath(path) for path in (ballots, output))
-    checkpoint = f"{output.rstrip('/')}.checkpoint-{fingerprint(options)}"
+    digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
+    checkpoint = f"{output.rstrip('/')}.checkpoint-{digest[:16]}"
     _check_output(output, checkpoint, resume=given["resume"], force=force)
     on_error = "keep" if given["on_error"] == "skip" else "stop"
     elect = Elect(
