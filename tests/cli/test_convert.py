@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
-
 import pytest
 
 from rangevote.formats import FORMATS, WRITERS
@@ -20,18 +17,6 @@ def test_ballots_come_back_from_the_format_that_the_name_says(run, tmp_path, end
     table = tmp_path / f"nbest.{ending}"
     assert run("convert", "-", "-o", table, stdin=MOSES).code == 0
     assert run("convert", table, "--to", "moses").out == MOSES
-
-
-def test_json_lines_have_the_texts_and_log_probabilities(run):
-    listed = [json.loads(line) for line in run("convert", "-", "--to", "jsonl", stdin=MOSES).out.splitlines()]
-    assert [[c["text"] for c in b["candidates"]] for b in listed] == [["a b", "a c"], ["d"]]
-    assert listed[0]["candidates"][1]["logprob"] == -1.75
-
-
-def test_fairseq_scores_become_natural_log_sums(run):
-    log = b"S-0\tx\nH-0\t-0.5\ta b\nD-0\t-0.5\ta b\nP-0\t-0.25 -0.5 -0.75\n"
-    converted = json.loads(run("convert", "-", stdin=log).out)
-    assert converted["candidates"][0]["logprob"] == -1.5 * math.log(2)
 
 
 @pytest.mark.parametrize(

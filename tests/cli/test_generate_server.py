@@ -85,12 +85,6 @@ def test_every_line_is_asked_and_elected_in_order(ask, kept):
     assert upstream.most_open > 1
 
 
-def test_a_number_of_candidates_is_that_of_samples_as_for_the_service(ask):
-    with Upstream() as upstream:
-        number, search = (ask(upstream, "--candidates", given) for given in ("6", "sample:6"))
-    assert (number.code, number.out) == (0, search.out)
-
-
 def test_the_answer_votes_and_the_winners_reasoning_is_written(ask, kept):
     with Upstream("reasons_inline") as upstream:
         done = ask(upstream, "--candidates", "sample:6", "--ballots", kept)

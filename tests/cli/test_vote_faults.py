@@ -46,15 +46,6 @@ def test_a_bad_line_is_named_and_stops_the_run_or_is_skipped_in_its_place(run, t
     assert [done.results()[i]["id"] for i in (0, 2)] == ["good", "after"]
 
 
-def test_unknown_fields_are_told_once_and_long_lines_refused(run):
-    done = run("vote", "--max-line-bytes", 1000, stdin=lines(GOOD, ballot("long", "x " * 1000)))
-    assert (done.code, "stdin:2: line exceeds --max-line-bytes" in done.err) == (3, True)
-    data = lines(*({**ballot(i, "a"), "colour": "red"} for i in range(5)))
-    done = run("vote", stdin=data)
-    assert done.code == 0
-    assert done.err.count("colour") == 1
-
-
 def test_probabilities_that_sum_to_more_than_1_warn_or_with_strict_stop(run):
     data = lines({"candidates": [{"text": "a", "logprob": -0.1}, {"text": "b", "logprob": -0.2}]})
     done = run("vote", stdin=data)

@@ -285,10 +285,3 @@ def test_agreement_that_cannot_be_found_is_refused(run, answers, command, option
     done = run(command, *(answers[:1] if one else answers), *options)
     assert (done.code, done.out) == (code, b"")
     assert message in done.err
-
-
-def test_a_member_keeps_the_version_in_the_name_of_its_file(run, tmp_path):
-    files = [tmp_path / "gpt-3.5.jsonl", tmp_path / "gpt-4.1.jsonl"]
-    for path in files:
-        path.write_bytes(lines({"id": 1, "candidates": ["x"]}))
-    assert run("vote", *files).results()[0]["members"] == ["gpt-3.5", "gpt-4.1"]

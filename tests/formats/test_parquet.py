@@ -55,10 +55,6 @@ def written(*ballots: Ballot) -> io.BytesIO:
     return io.BytesIO(b"".join(map(write, ballots)) + write.finish())
 
 
-def test_every_field_is_read_back_as_it_was_written():
-    assert [entry.ballot for entry in entries(written(FULL))] == [FULL]
-
-
 def holdable(ballot: Ballot) -> bool:
     """Whether a column of 64-bit token ids and one of texts can hold it."""
     everyone = [*ballot.candidates, *(ballot.voters or ())]
@@ -108,15 +104,6 @@ def test_groups_have_about_as_many_hypotheses_however_long_the_ballots_are(tmp_p
     path = tmp_path / "some.parquet"
     write_parquet(path, [Ballot([Hypothesis("t")] * k) for _ in range(1100)])
     assert pq.ParquetFile(path).metadata.row_group(0).num_rows == rows
-
-
-def test_progress_reaches_the_size_of_the_file(tmp_path: Path):
-    path = tmp_path / "some.parquet"
-    write_parquet(path, (Ballot([Hypothesis("t")], id=i) for i in range(1000)))
-    with read(path) as reading:
-        assert reading.size == path.stat().st_size
-        list(reading)
-        assert reading.position == reading.size
 
 
 def test_lists_of_plain_texts_and_the_name_hypotheses_will_do():

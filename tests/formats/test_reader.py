@@ -20,15 +20,6 @@ from rangevote.formats.reader import SeenIds
 LINE = b'{"candidates": ["a"]}\n'
 
 
-@pytest.mark.parametrize("name", FORMATS)
-def test_every_format_decodes_lines_or_reads_files(name: str) -> None:
-    if name == "parquet":
-        pytest.importorskip("pyarrow")
-    assert (reader.format_function(name, "decoder") is None) != (
-        reader.format_function(name, "reader") is None
-    )
-
-
 def test_an_unknown_format_gets_the_nearest_name() -> None:
     with pytest.raises(UnknownName, match=r"unknown format 'jsonlines'. Did you mean 'jsonl'\? Choose"):
         read(io.BytesIO(LINE), ReadOptions(format="jsonlines"))
