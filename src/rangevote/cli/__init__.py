@@ -119,8 +119,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return complain("interrupted.", 130)
     except UnicodeEncodeError as error:  # file names may hold such bytes, but nothing that is written
-        shown = error.object[max(0, error.start - 20) : error.end + 20]
-        return complain(f"an argument holds bytes that are not UTF-8 text: {shown!r}.", 2)
+        excerpt = error.object[max(0, error.start - 20) : error.end + 20]
+        return complain(f"an argument holds bytes that are not UTF-8 text: {excerpt!r}.", 2)
     except MemoryError:
         return complain("out of memory.", 5)
     except OSError as error:

@@ -139,18 +139,19 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
     with Console(stderr=True).status("") as status:
         for number, prompt in enumerate(PROMPTS, 1):
             status.update(f"{len(CAPITALS)} questions, prompt {number} of {len(PROMPTS)} ...")
-            asked = [prompt.format(country) for country in CAPITALS]
-            answers[prompt] = [one for [one] in search(network, asked, Beam(1, max_new_tokens=SHORT_TOKENS))]
+            questions = [prompt.format(country) for country in CAPITALS]
+            beams = search(network, questions, Beam(1, max_new_tokens=SHORT_TOKENS))
+            answers[prompt] = [answer for [answer] in beams]
         status.update(f"the open question, {SAMPLES} answers ...")
-        [drawn] = search(network, [QUESTION], Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
+        [samples] = search(network, [QUESTION], Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
     spent = perf_counter() - began
     _prompts(console, model, answers)
-    result = elect(drawn, similarity=similarity)
+    result = elect(samples, similarity=similarity)
     console.print(f"\n{SAMPLES} answers of {model} to an open question vote by their words:\n")
     console.print(result, _why(result), sep="\n")
     console.print(f"\nThe model took {spent:.0f} s. {LIMITS}")
     if export is not None:
-        _write_page(export, answers, drawn, similarity)
+        _write_page(export, answers, samples, similarity)
         console.print(
             f"\nThe elections as a page, by {similarity} and with equal shares: open {export} in a browser."
         )
@@ -171,24 +172,25 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
         f"are right.\n"
     )
     ballots = [
-        {prompt: [listed[number]] for prompt, listed in answers.items()} for number in range(len(CAPITALS))
+        {prompt: [outputs[number]] for prompt, outputs in answers.items()} for number in range(len(CAPITALS))
     ]
     keys = {prompt: get_similarity(LAST_NAME).keys(Hypotheses.of(some)) for prompt, some in answers.items()}
     right = {prompt: sum(map(eq, some, CAPITALS.values())) for prompt, some in keys.items()}
-    found = None
+    agreement = None
     with suppress(DataError):  # the model gave no names
-        found = agreement_shares(ballots, similarity=LAST_NAME)
+        agreement = agreement_shares(ballots, similarity=LAST_NAME)
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
     table.add_column("prompt")
     for heading in ("right", "agrees", "share"):
         table.add_column(heading, justify="right")
     for prompt, number in right.items():
-        shown = [f"{part[prompt]:.0%}" for part in (found.agreement, found.shares)] if found else []
-        table.add_row(prompt.format("..."), str(number), *shown)
+        parts = (agreement.agreement, agreement.shares) if agreement else ()
+        cells = [f"{part[prompt]:.0%}" for part in parts]
+        table.add_row(prompt.format("..."), str(number), *cells)
     table.add_row()
     table.add_row("the mean prompt", f"{sum(right.values()) / len(right):.0f}")
     table.add_row("the best prompt, if you knew it", str(max(right.values())))
-    votes = {"equal shares": None} | ({"shares by agreement": found.shares} if found else {})
+    votes = {"equal shares": None} | ({"shares by agreement": agreement.shares} if agreement else {})
     for name, shares in votes.items():
         results = elect_many(ballots, similarity=LAST_NAME, shares=shares)
         elected = sum(map(eq, (result.answer for result in results), CAPITALS.values()))
@@ -205,20 +207,20 @@ def _why(result: Result) -> Text:
 
 
 def _write_page(
-    path: str, answers: Mapping[str, list[Hypothesis]], drawn: list[Hypothesis], similarity: str
+    path: str, answers: Mapping[str, list[Hypothesis]], samples: list[Hypothesis], similarity: str
 ) -> None:
     from rangevote.cli.progress import Notes
     from rangevote.cli.show import export_page
     from rangevote.election.settings import Settings
     from rangevote.web.app import Ballots, ElectionPage
 
-    ballots = [figure_1(), Ballot(drawn, id="open question", source=QUESTION)]
+    ballots = [figure_1(), Ballot(samples, id="open question", source=QUESTION)]
     for number, (country, capital) in enumerate(CAPITALS.items()):
-        listed = [
+        candidates = [
             msgspec.structs.replace(some[number], member=prompt.format("..."))
             for prompt, some in answers.items()
         ]
-        ballots.append(Ballot(listed, id=country, source=f"The capital of {country} (right: {capital})"))
+        ballots.append(Ballot(candidates, id=country, source=f"The capital of {country} (right: {capital})"))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     page = ElectionPage([Ballots("demo", ballots)], Settings(similarity=similarity), kept=len(ballots))
     export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))

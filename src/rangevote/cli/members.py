@@ -77,8 +77,8 @@ def panel_files(
         shares.append(number)
     files = PanelFiles(_members(ballots), _members(paths))
     names = files.members
-    given = {name: share for name, share in zip(files.voting, shares, strict=True) if share is not None}
-    if given and (len(given) < len(names) or not names or settings.shares is not None):
+    share_of = {name: share for name, share in zip(files.voting, shares, strict=True) if share is not None}
+    if share_of and (len(share_of) < len(names) or not names or settings.shares is not None):
         raise UsageError(
             "shares are for several files of voters: give each of them one, as --voters a.jsonl=0.7 "
             "--voters b.jsonl=0.3, or none; do not combine them with --shares."
@@ -86,7 +86,7 @@ def panel_files(
     if not names:
         return files, settings
     if settings.shares is None:  # so that a member without the ballot is named
-        return files, settings.replace(shares=given or dict.fromkeys(names, 1.0))
+        return files, settings.replace(shares=share_of or dict.fromkeys(names, 1.0))
     if isinstance(settings.shares, Mapping) and set(settings.shares) != set(names):
         odd = next((name for name in settings.shares if name not in names), None)
         problem = f"it has no share for {next((n for n in names if n not in settings.shares), None)!r}."
@@ -138,9 +138,9 @@ def join(
     _check_shared_ids(stand, vote)
     for place, first in enumerate(stand):
         for number, entry in first:
-            found = dict.fromkeys(standing) | {first.name: entry}
-            found |= {file.name: file.take(_id(entry), number) for file in stand[place + 1 :]}
-            yield _joined(found, {file.name: file.take(_id(entry), number) for file in vote})
+            entries = dict.fromkeys(standing) | {first.name: entry}
+            entries |= {file.name: file.take(_id(entry), number) for file in stand[place + 1 :]}
+            yield _joined(entries, {file.name: file.take(_id(entry), number) for file in vote})
     for file in vote:
         unused = 0
         for _, entry in file:
@@ -260,39 +260,39 @@ def _ballot(
             f"has no counterpart in {', '.join(missing)}, which has fewer ballots; ballots without ids are "
             f"joined line by line."
         )
-    own = {name: entry.get() for name, entry in standing.items() if entry is not None}
-    listed = {name: entry.get().candidates for name, entry in voting.items() if entry is not None}
-    if voting and not listed:
+    ballots = {name: entry.get() for name, entry in standing.items() if entry is not None}
+    votes = {name: entry.get().candidates for name, entry in voting.items() if entry is not None}
+    if voting and not votes:
         names = ", ".join(map(repr, voting))
         raise DataError(f"has no voters: none of {names} has a ballot with its id")
-    first = next(iter(own.values()))
+    first = next(iter(ballots.values()))
     candidates, voters = first.candidates, first.voters
     if len(standing) > 1:
-        candidates = _of_members({name: ballot.candidates for name, ballot in own.items()})
-        if any(ballot.voters is not None for ballot in own.values()):
-            both = {n: b.candidates if b.voters is None else b.voters for n, b in own.items()}
+        candidates = _of_members({name: ballot.candidates for name, ballot in ballots.items()})
+        if any(ballot.voters is not None for ballot in ballots.values()):
+            both = {n: b.candidates if b.voters is None else b.voters for n, b in ballots.items()}
             voters = _of_members(both, "voters")
-    if listed:
-        voters = _of_members(listed) if len(voting) > 1 else next(iter(listed.values()))
+    if votes:
+        voters = _of_members(votes) if len(voting) > 1 else next(iter(votes.values()))
     carry: dict[str, object] = {}
-    for ballot in own.values():
+    for ballot in ballots.values():
         carry |= {name: value for name, value in ballot.carry.items() if carry.get(name) is None}
-    source = next((ballot.source for ballot in own.values() if ballot.source is not None), None)
-    references = next((ballot.references for ballot in own.values() if ballot.references), ())
+    source = next((ballot.source for ballot in ballots.values() if ballot.source is not None), None)
+    references = next((ballot.references for ballot in ballots.values() if ballot.references), ())
     return Ballot(candidates, voters, id, source, references, carry)
 
 
 def _of_members(lists: Mapping[str, Sequence[Hypothesis]], role: str = "candidates") -> list[Hypothesis]:
     """All hypotheses, each with the name of its member."""
-    for name, listed in lists.items():
-        for i, row in enumerate(listed):
-            if row.member not in (None, name):
+    for name, hypotheses in lists.items():
+        for i, hypothesis in enumerate(hypotheses):
+            if hypothesis.member not in (None, name):
                 raise DataError(
-                    f"is {row.member!r}, but its file is the member {name!r} of this panel; leave the member "
-                    f"out, or put all members into one file and give it alone.",
+                    f"is {hypothesis.member!r}, but its file is the member {name!r} of this panel; leave the "
+                    f"member out, or put all members into one file and give it alone.",
                     field=f"{role}[{i}].member",
                 )
-    return [msgspec.structs.replace(row, member=name) for name, listed in lists.items() for row in listed]
+    return [msgspec.structs.replace(one, member=name) for name, some in lists.items() for one in some]
 
 
 # Shares

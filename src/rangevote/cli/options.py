@@ -73,10 +73,10 @@ class HelpCommand(click.Command):
     ) -> None:
         super().__init__(*args, **others)
         self.epilog = epilog(example)
-        own = sections or {}
-        self.titles = [*(title for title in own if title not in SECTIONS), *SECTIONS, "Run"]
+        extra = sections or {}
+        self.titles = [*(title for title in extra if title not in SECTIONS), *SECTIONS, "Run"]
         self.title_of = {
-            name: title for table in (SECTIONS, own) for title, names in table.items() for name in names
+            name: title for table in (SECTIONS, extra) for title, names in table.items() for name in names
         }
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -166,14 +166,14 @@ def _names_of(option: str, typed: str) -> list[str]:
     from rangevote.similarity.ngram import TOKENISERS
 
     measures = [listing.example.removesuffix("MODEL") for listing in listings().values()]
-    known = {
+    choices = {
         "similarity": ["overlap_1", "overlap_1-4", "overlap_1-4@0.25", *measures],
         "preset": PRESETS,
         "rule": RULES,
         "weights": WEIGHTS,
         "tokenize": TOKENISERS,
     }
-    return sorted(name for name in known[option] if name.startswith(typed))
+    return sorted(name for name in choices[option] if name.startswith(typed))
 
 
 def election_options(command: Command, *, sampling: bool = False) -> Command:
@@ -217,12 +217,12 @@ def own_similarity(name: str) -> Any:
 
     module, colon, attribute = name.partition(":")
     stem = spelled(name).partition(":")[0]
-    known = {*listings(), *plugins("similarities")}
-    if not colon or stem in known or not re.fullmatch(r"[^\W\d][\w.]*", module):
+    measures = {*listings(), *plugins("similarities")}
+    if not colon or stem in measures or not re.fullmatch(r"[^\W\d][\w.]*", module):
         return name
     sys.path.insert(0, os.getcwd())
     try:
-        found = functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
+        value = functools.reduce(getattr, attribute.split("."), importlib.import_module(module))
     except AttributeError:
         raise UsageError(f"-s {name}: the module {module!r} has no {attribute!r}.") from None
     except Exception as error:  # whatever the user's module raises
@@ -230,10 +230,10 @@ def own_similarity(name: str) -> Any:
         if missing and module.startswith(missing):
             raise UsageError(
                 f"-s {name}: there is no module {module!r}, here or installed, and no similarity of that "
-                f"name.{nearest(stem, known)}"
+                f"name.{nearest(stem, measures)}"
             ) from None
         raise SetupError(f"-s {name}: cannot import {module}: {type(error).__name__}: {error}") from error
-    return found() if isinstance(found, type) else found
+    return value() if isinstance(value, type) else value
 
 
 def _json_file(context: click.Context, option: click.Parameter, path: str | None) -> Any:

@@ -167,14 +167,14 @@ class OutputFile(Sink):
         return self._notes.exists()
 
     def _start(self, options: Mapping[str, object], resume: bool) -> None:
-        wanted = {name: str(value) for name, value in options.items()}
+        current = {name: str(value) for name, value in options.items()}
         if resume:
-            self._check_options(wanted)
+            self._check_options(current)
             self.keep()
             return
         self._file.truncate(0)
         # in ASCII: file names may have bytes that are not text
-        text = json.dumps({"options": wanted}, indent=1)
+        text = json.dumps({"options": current}, indent=1)
         try:
             with draft_of(self._notes) as draft:
                 draft.write_text(text + "\n", encoding="utf-8")
@@ -182,17 +182,17 @@ class OutputFile(Sink):
             self.discard()
             raise
 
-    def _check_options(self, wanted: dict[str, str]) -> None:
+    def _check_options(self, current: dict[str, str]) -> None:
         """Refuse to resume under other options than those of the unfinished run."""
         try:
             before = dict(json.loads(self._notes.read_text(encoding="utf-8"))["options"].items())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise SetupError(f"{self._notes} cannot be read. Use --force to start again.") from None
-        changed = sorted(name for name in {*before, *wanted} if before.get(name) != wanted.get(name))
+        changed = sorted(name for name in {*before, *current} if before.get(name) != current.get(name))
         if changed:
-            listed = "; ".join(f"{n} was {before.get(n)!r}, now {wanted.get(n)!r}" for n in changed)
+            changes = "; ".join(f"{n} was {before.get(n)!r}, now {current.get(n)!r}" for n in changed)
             raise SetupError(
-                f"cannot resume {self.partial}: other options decided its content ({listed}). Use the same "
+                f"cannot resume {self.partial}: other options decided its content ({changes}). Use the same "
                 f"options, or --force to start again."
             )
 

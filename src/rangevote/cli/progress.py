@@ -207,9 +207,9 @@ class RunCounts:
         if self.alone:
             notes.warn(ALONE.format(alone=self.alone, all=ballots))
         if self.left_out:
-            listed = [f"{name!r} in {number:,}" for name, number in sorted(self.left_out.items())]
+            absences = [f"{name!r} in {number:,}" for name, number in sorted(self.left_out.items())]
             notes.tell(
-                f"members of the panel without outputs, of {ballots:,} ballots: {', '.join(listed)}; their "
+                f"members of the panel without outputs, of {ballots:,} ballots: {', '.join(absences)}; their "
                 f"shares were divided among the others there."
             )
 

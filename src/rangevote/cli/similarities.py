@@ -84,13 +84,13 @@ def table(measures: list[dict[str, Any]]) -> Table:
 
     from rangevote.similarity import WITH_MODELS
 
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    drawn.add_column("similarity", no_wrap=True)
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("similarity", no_wrap=True)
     for name in ("what it is", "cost", "needs"):
-        drawn.add_column(name)
+        grid.add_column(name)
     for measure in measures:
         stem, colon, _ = measure["example"].partition(":")
         named = f"{stem}:MODEL" if colon and measure["name"] in WITH_MODELS else measure["example"]
-        needs = measure["package"] or (f"[{measure['extra']}]" if measure["extra"] else "")
-        drawn.add_row(named, measure["meaning"], measure["cost"], Text(needs))
-    return drawn
+        packages = measure["package"] or (f"[{measure['extra']}]" if measure["extra"] else "")
+        grid.add_row(named, measure["meaning"], measure["cost"], Text(packages))
+    return grid

@@ -159,16 +159,16 @@ def read_choice(raw: RawChoice, field: str, *, strict: bool = False) -> ServerCh
         reasoning, text = split_reasoning(text, ended(raw.finish_reason))
     values = _logprobs(raw.logprobs)
     most = math.inf if strict else LOGPROB_SLACK
-    known = [value for value in values if type(value) in (int, float) and UNKNOWN < value <= most]
-    complete = kind == "text" and known and len(known) == len(values)
+    valid = [value for value in values if type(value) in (int, float) and UNKNOWN < value <= most]
+    complete = kind == "text" and valid and len(valid) == len(values)
     return ServerChoice(
         text,
-        min(math.fsum(known), 0.0) if complete and max(known) <= LOGPROB_SLACK else None,
+        min(math.fsum(valid), 0.0) if complete and max(valid) <= LOGPROB_SLACK else None,
         None if reasoning else len(values) or None,
         raw.finish_reason,
         kind,
         reasoning,
-        known if complete else None,
+        valid if complete else None,
         calls,
         raw,
     )
@@ -199,11 +199,11 @@ def _logprobs(logprobs: object) -> list[Any]:
     """
     if not isinstance(logprobs, dict):
         return []
-    listed = logprobs.get("content")
-    if isinstance(listed, list):
-        return [token.get("logprob") if isinstance(token, dict) else None for token in listed]
-    listed = logprobs.get("token_logprobs")
-    return listed if isinstance(listed, list) else []
+    values = logprobs.get("content")
+    if isinstance(values, list):
+        return [token.get("logprob") if isinstance(token, dict) else None for token in values]
+    values = logprobs.get("token_logprobs")
+    return values if isinstance(values, list) else []
 
 
 def tool_calls_of(calls: Any, function_call: Any, path: str) -> tuple[ToolCall, ...]:

@@ -271,11 +271,11 @@ def read_records(records: Iterable[Located], options: ReadOptions) -> Iterator[E
     """The ballots of records, in the layout given by options or detected in the first records."""
     rows = _to_the_end(records)
     head = list(islice(rows, HEAD))
-    shown = [row.record for row in head if row.error is None]
-    recognised = recognise(shown, options)
+    first = [row.record for row in head if row.error is None]
+    recognised = recognise(first, options)
     if recognised is None:
         raise DataError(
-            f"cannot tell where the candidates are among the fields {', '.join(shown[0]) or '(none)'}: name "
+            f"cannot tell where the candidates are among the fields {', '.join(first[0]) or '(none)'}: name "
             f"a list of them with --field NAME, columns of one candidate each with --columns 'NAME_*', or, "
             f"where every record is one sample, what the samples of a ballot share with --group-by NAME, and "
             f"the text with --text-field NAME"
@@ -404,10 +404,10 @@ class RecordReader:
         return {**fields, "carry": carried(record, self.options, fields)}
 
     def _ballot(self, path: str, candidates: list[Any], fields: dict[str, Any]) -> Ballot:
-        carry = fields["carry"]
-        known = {name: value for name, value in fields.items() if name != "carry"}
+        fields = dict(fields)
+        carry = fields.pop("carry")
         try:
-            ballot = ballot_of({**known, "candidates": candidates}, self.options, self.scale)
+            ballot = ballot_of({**fields, "candidates": candidates}, self.options, self.scale)
         except DataError as error:
             renamed = re.sub(r"^candidates\b", path.replace("\\", r"\\"), error.field)
             raise DataError(error.problem, field=renamed) from None
@@ -493,8 +493,8 @@ class RecordReader:
         elif name or other_content:
             text = item.get(name)
         else:
-            shown = ", ".join(item)
-            problem = f"has no text under a usual name; name its field with --text-field (it has: {shown})"
+            names = ", ".join(item)
+            problem = f"has no text under a usual name; name its field with --text-field (it has: {names})"
             raise DataError(problem, field=path)
         fields["text"] = text = _text_of(text)
         if not isinstance(text, str) and (text is not None or not other_content):
@@ -561,14 +561,16 @@ def _missing(record: Record, path: str, needed_by: str, inside: str = "") -> Dat
     )
 
 
-def carried(record: Any, options: ReadOptions, known: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that are to be in the result too; null where a record has none, which is reported. `known`
-    has the source and the references, which a record may have under another name."""
+def carried(record: Any, options: ReadOptions, fallbacks: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that are to be in the result too; null where a record has none, which is reported.
+
+    `fallbacks` has the source and the references, which a record may have under another name.
+    """
     record, values = record if isinstance(record, Mapping) else {}, dict[str, Any]()
     for name, path in options.carried.items():
         value = at(record, path)
         if value is _MISSING and path in ("source", "references"):
-            value = known.get(path, _MISSING)
+            value = fallbacks.get(path, _MISSING)
         if value is _MISSING:
             options.report(
                 f"there is no field {path!r} to carry, so it is null.{nearest(path, record)}",
@@ -583,8 +585,8 @@ def with_carry(ballot: Ballot, record: Any, options: ReadOptions) -> Ballot:
     """The ballot with the carried fields of its record."""
     if not options.carry:
         return ballot
-    known = {"source": ballot.source, "references": ballot.references}
-    return msgspec.structs.replace(ballot, carry=carried(record, options, known))
+    fallbacks = {"source": ballot.source, "references": ballot.references}
+    return msgspec.structs.replace(ballot, carry=carried(record, options, fallbacks))
 
 
 def _unpacked(value: Any) -> Any:

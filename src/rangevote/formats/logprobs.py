@@ -127,8 +127,8 @@ def number(text: bytes, what: str) -> float:
             raise ValueError
         value = float(text)
     except ValueError:
-        shown = text[:40].decode("utf-8", "replace")
-        raise DataError(f"{what}: expected a number, got {shown!r}") from None
+        excerpt = text[:40].decode("utf-8", "replace")
+        raise DataError(f"{what}: expected a number, got {excerpt!r}") from None
     if math.isnan(value):
         raise DataError(f"{what}: NaN is not a score")
     return value

@@ -194,8 +194,8 @@ class FairseqSample:
         subwords, detokenised, totals = (self.lines[kind] for kind in "HDP")
         hypotheses = detokenised or subwords
         if any(len(self.lines[kind]) not in (0, len(hypotheses)) for kind in "HDP"):
-            shown = ", ".join(f"{len(self.lines[kind])} {kind}-" for kind in "HDP")
-            raise DataError(f"lines of sample {id} do not match: {shown}")
+            counts = ", ".join(f"{len(self.lines[kind])} {kind}-" for kind in "HDP")
+            raise DataError(f"lines of sample {id} do not match: {counts}")
         scale = scale_of(options, base="2", alpha=None, words=True, unsettled=_FAIRSEQ_SCORES)
         scores = [None if scale is None else score for score, _ in hypotheses]
         if scale is not None and totals and not scale.softmax:
@@ -303,12 +303,12 @@ def moses_writer() -> Writer:
 def flat_writer(format: str) -> Writer:
     """mbrs: one text per line, or one log-probability, equally many for each ballot."""
     size: int | None = None
-    shown = _one_line if format == "mbrs" else _known_logprob
+    line_of = _one_line if format == "mbrs" else _known_logprob
 
     def write(ballot: Ballot) -> bytes:
         nonlocal size
         line_for(ballot, format)
-        lines = [shown(h, i, format) for i, h in enumerate(ballot.candidates)]
+        lines = [line_of(h, i, format) for i, h in enumerate(ballot.candidates)]
         size = len(lines) if size is None else size
         if len(lines) != size:
             raise DataError(

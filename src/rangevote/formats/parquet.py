@@ -109,9 +109,9 @@ def record_batches(stream: Stream, options: ReadOptions, *, ballots: bool = True
 def _ballot_columns(names: Sequence[str], options: ReadOptions) -> list[str]:
     """The columns that a ballot has or carries; others are reported once."""
     paths = options.carried.values()
-    wanted = {*BALLOT_FIELDS, *paths, *(str(steps(path)[0]) for path in paths)}
-    report_unknown((name for name in names if name not in wanted), BALLOT_FIELDS, "", options)
-    return [name for name in names if name in wanted]
+    readable = {*BALLOT_FIELDS, *paths, *(str(steps(path)[0]) for path in paths)}
+    report_unknown((name for name in names if name not in readable), BALLOT_FIELDS, "", options)
+    return [name for name in names if name in readable]
 
 
 def entries_of(batch: pa.RecordBatch, name: str, first: int, options: ReadOptions) -> Iterator[Entry]:
@@ -145,19 +145,19 @@ def _rows(batch: pa.RecordBatch, *, ballots: bool) -> list[dict[str, Any] | Data
 
 def _known(row: dict[str, Any]) -> dict[str, Any]:
     """The fields of a row that are not null."""
-    known = {name: value for name, value in row.items() if value is not None}
+    fields = {name: value for name, value in row.items() if value is not None}
     for role in ROLES:
-        if isinstance(items := known.get(role), list):
-            known[role] = [_hypothesis(item) if isinstance(item, dict) else item for item in items]
-    return known
+        if isinstance(items := fields.get(role), list):
+            fields[role] = [_hypothesis(item) if isinstance(item, dict) else item for item in items]
+    return fields
 
 
 def _hypothesis(item: dict[str, Any]) -> dict[str, Any]:
-    known = {name: value for name, value in item.items() if value is not None}
-    scores = known.get("scores")
+    fields = {name: value for name, value in item.items() if value is not None}
+    scores = fields.get("scores")
     if isinstance(scores, list) and all(isinstance(pair, tuple) for pair in scores):  # a map
-        known["scores"] = dict(scores)
-    return known
+        fields["scores"] = dict(scores)
+    return fields
 
 
 class ParquetWriter:
@@ -277,6 +277,6 @@ def _plain(ballot: Ballot) -> dict[str, Any]:
         if "scores" in row:
             row["scores"] = list(row["scores"].items())
         for call in row.get("tool_calls", ()):
-            given = call.get("arguments", "{}")
-            call["arguments"] = given if isinstance(given, str) else json.dumps(given)
+            arguments = call.get("arguments", "{}")
+            call["arguments"] = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return plain
