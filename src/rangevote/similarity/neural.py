@@ -15,7 +15,7 @@ import threading
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import copy
 from functools import cached_property, partial
 from itertools import islice, product
@@ -115,28 +115,25 @@ class NeuralMeasure(TextMeasure):
         return shared_model(type(self).__name__, self.model, getattr(self, "layer", None))
 
     def _load(self) -> Any:
-        library = import_package(self.module, self.package, self.name)
-        path = self.local()
-        if path is None and not is_cached(self.model):
-            refuse_unreachable(self.model, self.name)
-        try:
-            with self.silence():
-                return self.loaded(library, path or self.model)
-        except UsageError:
-            raise
-        except Exception as error:  # of transformers, torch, and what else a package uses
-            raise SetupError(
-                f"{self.name}: {self.package} cannot load the model ({one_line(error)}). Check its name."
-            ) from error
+        with quiet_comet():  # which writes when it is imported, too
+            library = import_package(self.module, self.package, self.name)
+            path = self.local()
+            if path is None and not is_cached(self.model):
+                refuse_unreachable(self.model, self.name)
+            try:
+                with quiet():
+                    return self.loaded(library, path or self.model)
+            except UsageError:
+                raise
+            except Exception as error:  # of transformers, torch, and what else a package uses
+                raise SetupError(
+                    f"{self.name}: {self.package} cannot load the model ({one_line(error)}). Check its name."
+                ) from error
 
     def local(self) -> str | None:
         """Where the model is on this machine, if it is named by a path."""
         folder = Path(self.model).expanduser()
         return str(folder) if folder.is_dir() else None
-
-    def silence(self) -> AbstractContextManager[None]:
-        """Without what the package writes while it loads."""
-        return quiet()
 
     def about(self, source: str | None) -> NeuralMeasure:
         """The same measure, and the same loaded model, for translations of this source."""
@@ -207,10 +204,6 @@ class Comet(NeuralMeasure):
         self.model, self.scale, self.source, self.batch_size = model, scale, source, batch_size
         self.name = f"comet:{model}" + ("" if scale == 1.0 else f"@{number_text(scale)}")
 
-    def _load(self) -> Any:
-        with quiet_comet():  # it writes when it is imported, too
-            return super()._load()
-
     def local(self) -> str | None:
         path = Path(self.model).expanduser()
         file = path / "checkpoints" / "model.ckpt" if path.is_dir() else path
@@ -219,9 +212,6 @@ class Comet(NeuralMeasure):
         if path.exists() or self.model.startswith((".", "~", "/")) or self.model.endswith(".ckpt"):
             raise SetupError(f"{self.name}: there is no checkpoint {str(file)!r}.")
         return None
-
-    def silence(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def loaded(self, library: ModuleType, path: str) -> Any:
         checkpoint = path if self.local() else library.download_model(path)
@@ -251,8 +241,7 @@ class Comet(NeuralMeasure):
                 return list(model.predict(samples, **options).scores)
         import torch
 
-        roles = [[text[role] for text in texts] for role in range(3)]  # sources, candidates, references
-        distinct = dict.fromkeys(text for role in roles for text in dict.fromkeys(role))
+        distinct = dict.fromkeys(text for role in zip(*texts, strict=True) for text in role)
         new = sorted((text for text in distinct if text not in vectors), key=len)  # for little padding
         scores: list[float] = []
         with torch.inference_mode():
@@ -261,15 +250,9 @@ class Comet(NeuralMeasure):
                 inputs = model.encoder.prepare_sample(batch)
                 ids, mask = (inputs[name].to(model.device) for name in ("input_ids", "attention_mask"))
                 vectors.update(zip(batch, model.get_sentence_embedding(ids, mask), strict=True))
-            index = {text: i for i, text in enumerate(distinct)}
-            table = torch.stack([vectors[text] for text in distinct])  # (distinct texts, dimensions)
-            rows = torch.from_numpy(
-                np.array([[index[text] for text in role] for role in roles])
-            )  # (3, texts)
-            rows = rows.to(table.device)
             for start in range(0, len(texts), ESTIMATES):
-                block = rows[:, start : start + ESTIMATES]
-                estimated = model.estimate(*(table.index_select(0, row) for row in block))
+                roles = zip(*texts[start : start + ESTIMATES], strict=True)  # sources, candidates, references
+                estimated = model.estimate(*(torch.stack([vectors[text] for text in role]) for role in roles))
                 scores += estimated["score"].flatten().tolist()
         return scores
 
@@ -437,10 +420,9 @@ def import_package(module: str, package: str, measure: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         missing = (error.name or module).partition(".")[0]
+        state, wanted = f"installed but lacks {missing!r}", INSTALLS.get(missing, missing)
         if missing == module.partition(".")[0]:
             state, wanted = "not installed", package
-        else:
-            state, wanted = f"installed but lacks {missing!r}", INSTALLS.get(missing, missing)
         raise MissingExtra(
             f"the similarity {measure!r} needs the package {package!r}, which is {state}. "
             f"Install it with: {how_to_install(wanted)}"

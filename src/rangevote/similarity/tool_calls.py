@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from rangevote.hypothesis import Array, Hypotheses, ToolCall
-from rangevote.similarity.base import ChangedMeasure, Measure, Similarity, same_keys
+from rangevote.similarity.base import ChangedMeasure, Similarity, same_keys
 from rangevote.similarity.json_leaves import canonical, read_json
 
 #: The two kinds of output.
@@ -38,17 +38,24 @@ def call_key(calls: Sequence[ToolCall]) -> CallKey | None:
     return CallKey(tuple(call.name for call in calls), arguments)
 
 
-class Stage(NamedTuple):
-    """The rivals of a stage, each with the weight of its voters, and the winner, if any."""
+#: What a voter votes for in the stages so far, or a candidate stands for; nothing where it abstains.
+Path = tuple[Hashable, ...]
 
-    masses: dict[Hashable, float]
-    winner: Hashable
+
+class Stage(NamedTuple):
+    """The rivals of a stage, each with the weight of its voters; of equal ones the first wins."""
+
+    masses: dict[Path, float]
+
+    @property
+    def winner(self) -> Path:
+        return max(self.masses, key=lambda path: self.masses[path], default=())
 
     @property
     def lead(self) -> float | None:
         """By how much the winner is above the next; None where it has no rival."""
-        others = [mass for key, mass in self.masses.items() if key != self.winner]
-        return self.masses[self.winner] - max(others) if others else None
+        first, *others = sorted(self.masses.values(), reverse=True) or [0.0]
+        return first - others[0] if others else None
 
 
 class TextOrToolCalls(ChangedMeasure):
@@ -66,7 +73,7 @@ class TextOrToolCalls(ChangedMeasure):
         self.linear, self.lowest = self.inner.linear, min(0.0, self.inner.lowest)
 
     def poll(self, candidates: Hypotheses) -> TextOrToolCallsPoll:
-        return TextOrToolCallsPoll(self.inner, candidates)
+        return TextOrToolCallsPoll(self, candidates)
 
     def label(self, key: Hashable) -> str:
         """Calls as name(arguments); all texts are one answer here."""
@@ -80,112 +87,91 @@ class TextOrToolCalls(ChangedMeasure):
         return min((lead for lead in leads if lead is not None), default=None)
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
-        calls, texts = call_keys(candidates)
-        keys: list[Hashable] = list(calls)
-        for i, key in text_keys(self.inner, candidates, texts).items():
-            keys[i] = (TEXT, key)
+        """(TEXT, key by `inner`) of a text, a `CallKey` of calls; None of those that abstain."""
+        texts = texts_of(candidates)
+        keys: list[Hashable] = [some and call_key(some) for some in candidates.tool_calls or ()]
+        keys = keys or [None] * len(candidates)
+        for i, key in zip(texts, self.inner.keys(candidates.pick(texts)) if texts else (), strict=True):
+            keys[i] = None if key is None else (TEXT, key)
         return keys
 
 
-def call_keys(hypotheses: Hypotheses) -> tuple[list[CallKey | None], list[int]]:
-    """The key of each hypothesis with calls, None for others; and the indices of those that are texts."""
+def texts_of(hypotheses: Hypotheses) -> list[int]:
+    """The indices of those that are texts."""
     calls = hypotheses.tool_calls or [None] * len(hypotheses)
-    keys = [call_key(some) if some else None for some in calls]
-    return keys, [i for i, some in enumerate(calls) if not some]
+    return [i for i, some in enumerate(calls) if not some]
 
 
-def text_keys(inner: Measure, hypotheses: Hypotheses, texts: list[int]) -> dict[int, Hashable]:
-    """The keys of those texts that do not abstain, by their indices."""
-    keys = inner.keys(hypotheses.pick(texts)) if texts else []
-    return {i: key for i, key in zip(texts, keys, strict=True) if key is not None}
+def path_of(key: Any) -> Path:
+    if isinstance(key, CallKey):
+        return CALLS, key.names, key
+    return () if key is None else (TEXT,)
 
 
 class TextOrToolCallsPoll:
     """Votes in stages: text or calls, the tools' names, the arguments."""
 
-    def __init__(self, inner: Measure, candidates: Hypotheses) -> None:
-        self._inner = inner
-        self._calls, self._texts = call_keys(candidates)
-        self._standing = text_keys(inner, candidates, self._texts)
-        firsts = {key: i for i, key in reversed(self._standing.items())}
-        self._groups = sorted(firsts.values())  # one text of each group
-        self._poll = inner.poll(candidates.pick(self._texts)) if self._texts else None
-        self._voter_calls: list[CallKey | None] = []
+    def __init__(self, measure: TextOrToolCalls, candidates: Hypotheses) -> None:
+        self._measure = measure
+        self._keys, self._texts = measure.keys(candidates), texts_of(candidates)
+        self._paths = list(map(path_of, self._keys))
+        self._poll = measure.inner.poll(candidates.pick(self._texts)) if self._texts else None
+        self._voter_keys: list[Hashable] = []
         self._voter_texts: list[int] = []
-        self._text_votes: list[int] = []  # of those that do not abstain
 
     def add(self, voters: Hypotheses) -> None:
-        calls, texts = call_keys(voters)
+        texts, first = texts_of(voters), len(self._voter_keys)
         if texts and self._poll is not None:
             self._poll.add(voters.pick(texts))
-        first = len(self._voter_calls)
         self._voter_texts += [first + i for i in texts]
-        self._text_votes += [first + i for i in text_keys(self._inner, voters, texts)]
-        self._voter_calls += calls
+        self._voter_keys += self._measure.keys(voters)
 
     def stages(self, weights: Array) -> list[Stage]:
-        """How the voters decided; what no candidate stands for is left out. Of equal ones the first wins."""
-        listed = weights.tolist()
-        calls = [key for key in self._calls if key is not None]
-        votes = [
-            (key, weight) for key, weight in zip(self._voter_calls, listed, strict=True) if key is not None
-        ]
-        texts = [(TEXT, listed[i]) for i in self._text_votes]
-        standing = [
-            TEXT if i in self._standing else CALLS
-            for i, key in enumerate(self._calls)
-            if key is not None or i in self._standing
-        ]
-        first = _stage(standing, texts + [(CALLS, weight) for _, weight in votes])
-        if first.winner != CALLS:
-            return [first]
-        names = _stage([key.names for key in calls], [(key.names, weight) for key, weight in votes])
-        return [first, names, _stage([key for key in calls if key.names == names.winner], votes)]
+        """How the voters decided; what no candidate stands for is left out."""
+        voters = list(zip(map(path_of, self._voter_keys), weights.tolist(), strict=True))
+        stages: list[Stage] = []
+        winner: Path = ()
+        for length in range(1, 4):
+            standing = (path[:length] for path in self._paths if len(path) >= length)
+            votes: dict[Path, list[float]] = {path: [] for path in standing if path[:-1] == winner}
+            if stages and not votes:  # a text has won, or nobody
+                break
+            for path, weight in voters:
+                if path[:length] in votes:
+                    votes[path[:length]].append(weight)
+            stages.append(Stage({path: math.fsum(some) for path, some in votes.items()}))
+            winner = stages[-1].winner
+        return stages
 
     def stage_grades(self) -> list[tuple[Array, int]]:
         """What every voter gives to those who stand in each stage, shape (voters, rivals), and who of them
         leads, where all voters count the same."""
-        size = len(self._voter_calls)
-        kind: list[Hashable] = [None if key is None else CALLS for key in self._voter_calls]
-        for i in self._text_votes:
-            kind[i] = TEXT
-        names = [None if key is None else key.names for key in self._voter_calls]
-        stages = self.stages(np.full(size, 1.0 / max(1, size)))
-        found = []
-        columns: list[Sequence[Hashable]] = [kind, names, self._voter_calls]
-        for stage, keys in zip(stages, columns, strict=False):
+        paths = list(map(path_of, self._voter_keys))
+        stages = self.stages(np.full(len(paths), 1.0 / max(1, len(paths))))
+        grades = []
+        for length, stage in enumerate(stages, 1):
             rivals = list(stage.masses)
-            found.append((same_keys(keys, rivals), rivals.index(stage.winner) if rivals else 0))
-        if stages[0].winner == TEXT:
-            grades = self.matrix()[:, self._groups]
-            found.append((grades, int(grades.sum(axis=0).argmax())))
-        return found
+            votes = same_keys([path[:length] for path in paths], rivals)
+            grades.append((votes, rivals.index(stage.winner) if rivals else 0))
+        if stages[0].winner == (TEXT,):  # then among one text of each group
+            firsts = {self._keys[i]: i for i in reversed(self._texts) if self._keys[i] is not None}
+            among_texts = self.matrix()[:, sorted(firsts.values())]
+            grades.append((among_texts, int(among_texts.sum(axis=0).argmax())))
+        return grades
 
     def tally(self, weights: Array) -> Array:
         """score(c) of candidates of the winning kind that call the winning tools; -inf for others."""
         last = self.stages(weights)[-1]
-        if last.winner is None:  # nothing but calls that abstain
-            return np.zeros(len(self._calls))
-        scores = np.full(len(self._calls), -np.inf)
-        if last.winner == TEXT:
-            assert self._poll is not None
+        if not last.masses:  # nothing but calls that abstain
+            return np.zeros(len(self._keys))
+        scores = np.array([last.masses.get(path, -np.inf) for path in self._paths])
+        if last.winner == (TEXT,) and self._poll is not None:
             scores[self._texts] = self._poll.tally(weights[self._voter_texts])
-        for i, key in enumerate(self._calls):
-            scores[i] = last.masses.get(key, scores[i])
         return scores
 
     def matrix(self) -> Array:
         """Grades of all voters, 0 between texts and calls, shape (voters, candidates)."""
-        grades = same_keys(self._voter_calls, self._calls)
+        grades = same_keys(self._voter_keys, self._keys)
         if self._poll is not None and self._voter_texts:
             grades[np.ix_(self._voter_texts, self._texts)] = self._poll.matrix()
         return grades
-
-
-def _stage(standing: Sequence[Hashable], votes: Sequence[tuple[Hashable, float]]) -> Stage:
-    weights: dict[Hashable, list[float]] = {key: [] for key in standing}
-    for key, weight in votes:
-        if key in weights:
-            weights[key].append(weight)
-    masses = {key: math.fsum(some) for key, some in weights.items()}
-    return Stage(masses, max(masses, key=lambda key: masses[key], default=None))

@@ -82,13 +82,20 @@ def state_vectors(hypotheses: Hypotheses, dimension: int | None) -> Array:
             return np.zeros((0, dimension or 0))
         raise DataError("have no state vectors, which the measure 'states' needs.", field=hypotheses.role)
     for i, state in enumerate(states):
-        where = f"{hypotheses.role}[{i}].state"
+        field = f"{hypotheses.role}[{i}].state"
         if state is None:
-            raise DataError("is missing, which the measure 'states' needs.", field=where)
+            raise DataError("is missing, which the measure 'states' needs.", field=field)
         dimension = len(state) if dimension is None else dimension
         if len(state) != dimension:
-            raise DataError(f"has {len(state)} numbers, others have {dimension}.", field=where)
-    vectors = _finite(states, hypotheses.role)
+            raise DataError(f"has {len(state)} numbers, others have {dimension}.", field=field)
+    try:
+        vectors = np.array(states, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        problem = f"must hold numbers only ({error})."
+        raise DataError(problem, field=f"{hypotheses.role}[].state") from None
+    for i, j in np.argwhere(~np.isfinite(vectors)).tolist():
+        field = f"{hypotheses.role}[{i}].state[{j}]"
+        raise DataError(f"{float(vectors[i, j])!r} is not a finite number.", field=field)
     zero = np.flatnonzero(~vectors.any(axis=1))
     if len(zero):
         warn(f"{hypotheses.role}[{zero[0]}].state is a zero vector; its cosine with everything counts as 0.")
@@ -102,18 +109,6 @@ def unit_vectors(vectors: Array) -> Array:
     lengths = np.sqrt(np.square(scaled).sum(axis=1))[:, None]
     result: Array = scaled / np.where(lengths > 0, lengths, 1.0)
     return result
-
-
-def _finite(states: Sequence[Any], role: str) -> Array:
-    try:
-        vectors = np.array(states, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"must hold numbers only ({error}).", field=f"{role}[].state") from None
-    wrong = ~np.isfinite(vectors)
-    if wrong.any():
-        i, j = (int(n) for n in np.argwhere(wrong)[0])
-        raise DataError(f"{float(vectors[i, j])!r} is not a finite number.", field=f"{role}[{i}].state[{j}]")
-    return vectors
 
 
 class Embedding(TextMeasure):
@@ -159,21 +154,18 @@ class Embedding(TextMeasure):
     def vectors(self, texts: Sequence[str], known: dict[str, Array], size: int | None = None) -> Array:
         """Unit vectors, shape (texts, dim); of an empty text zeros. Those in `known`, which grows, are not
         made again."""
-        new = [text for text in dict.fromkeys(texts) if text.strip() and text not in known]
-        if new:
+        if new := [text for text in dict.fromkeys(texts) if text.strip() and text not in known]:
             known.update(zip(new, self._encode(new), strict=True))
         if size is None:
             size = len(next(iter(known.values()), ())) or self._encode(["."]).shape[1]
-        nothing = np.zeros(size)
-        rows = [known.get(text, nothing) for text in texts]
+        rows = [known.get(text, np.zeros(size)) for text in texts]
         return np.array(rows, dtype=np.float64).reshape(len(texts), size)
 
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Array]) -> Array:
         """The cosine of each candidate to its reference in percent, shape (texts,)."""
-        candidates = self.vectors([text.candidate for text in texts], vectors)
-        references = self.vectors([text.reference for text in texts], vectors)
-        cosines: Array = np.einsum("ij,ij->i", candidates, references)
-        return 100 * cosines
+        _, *sides = zip(*texts, strict=True)
+        candidates, references = (self.vectors(side, vectors) for side in sides)
+        return np.asarray(100 * np.einsum("ij,ij->i", candidates, references))
 
     def _encode(self, texts: list[str]) -> Array:
         """Unit vectors of texts, all different and none empty, shape (texts, dim)."""
@@ -220,24 +212,23 @@ def load_encoder(model: str, device: str | None, measure: str) -> Any:
     library = need("sentence_transformers", "embedding", f"the similarity {measure!r}")
     options = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
     folder = folder_of(model)
-    try:
-        with quiet():
+    with quiet():
+        try:
             return library.SentenceTransformer(str(folder or model), local_files_only=True, **options)
-    except Exception as error:  # of transformers, safetensors, torch: whatever a broken folder causes
-        if folder is not None:
-            raise SetupError(
-                f"{measure}: sentence-transformers cannot read {str(folder)!r} ({one_line(error)}). Check "
-                f"the folder."
-            ) from error
-    refuse_unreachable(model, measure)
-    try:
-        with quiet():
+        except Exception as error:  # of transformers, safetensors, torch: whatever a broken folder causes
+            if folder is not None:
+                raise SetupError(
+                    f"{measure}: sentence-transformers cannot read {str(folder)!r} ({one_line(error)}). "
+                    f"Check the folder."
+                ) from error
+        refuse_unreachable(model, measure)
+        try:
             return library.SentenceTransformer(model, **options)
-    except Exception as error:
-        raise SetupError(
-            f"{measure}: no folder or package has this name, and of the hub sentence-transformers says: "
-            f"{one_line(error)}. Check the name, or download the model and give its folder."
-        ) from error
+        except Exception as error:
+            raise SetupError(
+                f"{measure}: no folder or package has this name, and of the hub sentence-transformers says: "
+                f"{one_line(error)}. Check the name, or download the model and give its folder."
+            ) from error
 
 
 class UniversalSentenceEncoder:
@@ -251,5 +242,5 @@ class UniversalSentenceEncoder:
 
     def encode(self, texts: list[str], *, batch_size: int, **options: Any) -> Array:
         """Vectors, shape (texts, 512)."""
-        blocks = [texts[start : start + batch_size] for start in range(0, len(texts), batch_size)]
-        return np.concatenate([self._model.encode(block) for block in blocks])
+        starts = range(0, len(texts), batch_size)
+        return np.concatenate([self._model.encode(texts[start : start + batch_size]) for start in starts])
