@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import pytest
 
 import rangevote as rv
-from rangevote.similarity import math_answers
+from rangevote.similarity import answers, math_answers
 from rangevote.similarity.math_answers import math_answer
 from tests.similarity.answer_texts import MATH
 
@@ -43,9 +44,9 @@ def test_the_same_mathematics_is_one_answer(one, other):
 
 
 def test_spellings_of_one_answer_are_equal_and_no_two_answers_are():
-    answers = [{math_answer(text) for text in spellings} for spellings in MATH]
-    assert [len(found) for found in answers] == [1] * len(MATH)
-    assert len(set.union(*answers)) == len(MATH)
+    rows = [{math_answer(text) for text in spellings} for spellings in MATH]
+    assert [len(row) for row in rows] == [1] * len(MATH)
+    assert len(set.union(*rows)) == len(MATH)
 
 
 @pytest.mark.parametrize(("one", "other"), OTHER)
@@ -79,9 +80,10 @@ def test_the_majority_is_found_however_it_is_written():
 
 
 def test_without_a_reader_of_mathematics_it_is_said_what_to_install(monkeypatch):
-    monkeypatch.setattr(math_answers, "find_spec", lambda name: None)
-    with pytest.raises(rv.MissingExtra, match=r'pip install "rangevote\[math\]"'):
-        math_answers.needed()
+    monkeypatch.setattr(answers, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "math_verify", None)
+    with pytest.raises(rv.MissingExtra, match=r'exact:math needs .*pip install "rangevote\[math\]"'):
+        answers.get_key("math")
 
 
 def test_sympy_alone_reads_a_box(monkeypatch):

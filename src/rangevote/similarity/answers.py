@@ -20,9 +20,10 @@ from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from functools import partial
+from importlib.util import find_spec
 
 from rangevote.entry_points import load_plugin, plugins
-from rangevote.errors import UnknownName, UsageError, nearest
+from rangevote.errors import UnknownName, UsageError, nearest, need
 
 Key = Callable[[str], Hashable]
 
@@ -332,9 +333,10 @@ def _json(path: str) -> Key:
 
 
 def _math(argument: str) -> Key:
-    from rangevote.similarity.math_answers import math_answer, needed
+    from rangevote.similarity.math_answers import math_answer
 
-    needed()
+    if not (find_spec("sympy") and find_spec("lark")):  # which can read a box, too
+        need("math_verify", "math", "exact:math")
     return math_answer
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from rangevote.errors import MissingExtra
 from rangevote.similarity.answers import boxed, last_number
 
 #: Characters of a text, at its end, in which an answer without a box is looked for.
@@ -37,15 +36,6 @@ class MathAnswer:
 
     def __str__(self) -> str:
         return self.text
-
-
-def needed() -> None:
-    """Refuse to begin where neither math-verify nor sympy with a parser of LaTeX is installed."""
-    if not find_spec("math_verify") and not (find_spec("sympy") and find_spec("lark")):
-        raise MissingExtra(
-            "exact:math needs the package 'math-verify', which is not installed. Install it with: "
-            'pip install "rangevote[math]"'
-        )
 
 
 def math_answer(text: str) -> Hashable:

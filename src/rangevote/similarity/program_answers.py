@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -61,13 +62,14 @@ class Command:
             pass
 
     def _run(self, text: str) -> str | None:
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as printed:
-            given.write(text.encode())
-            given.seek(0)
+        # files, and no pipes, which a child that left the session could hold open forever
+        with tempfile.TemporaryFile() as standard_input, tempfile.TemporaryFile() as printed:
+            standard_input.write(text.encode())
+            standard_input.seek(0)
             try:
                 process = subprocess.Popen(  # noqa: S603 - the user's own program, and no shell
                     self.arguments,
-                    stdin=given,
+                    stdin=standard_input,
                     stdout=printed,
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,
@@ -83,35 +85,27 @@ class Command:
     def _ended_well(self, process: subprocess.Popen[bytes], printed: BinaryIO) -> bool:
         deadline = time.monotonic() + self.seconds
         try:
-            while True:
-                try:
+            while os.fstat(printed.fileno()).st_size <= MOST_BYTES and time.monotonic() < deadline:
+                with suppress(subprocess.TimeoutExpired):
                     return process.wait(_PAUSE) == 0 and os.fstat(printed.fileno()).st_size <= MOST_BYTES
-                except subprocess.TimeoutExpired:
-                    much = os.fstat(printed.fileno()).st_size > MOST_BYTES
-                    if much or time.monotonic() > deadline:
-                        return False
+            return False
         finally:
             _end(process)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End what is left of the program: it, and what it started in its session."""
-    try:
+    with suppress(OSError):  # nothing is left
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-    except OSError:  # nothing is left
-        pass
     process.wait()
 
 
 def _seconds() -> float:
-    given = os.environ.get("RANGEVOTE_COMMAND_SECONDS", "")
-    try:
-        seconds = float(given) if given else SECONDS
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < 86_400:
-        raise UsageError(f"RANGEVOTE_COMMAND_SECONDS is {given!r}; it must be a number above 0.")
-    return seconds
+    setting = os.environ.get("RANGEVOTE_COMMAND_SECONDS") or str(SECONDS)
+    with suppress(ValueError):
+        if 0 < float(setting) < 86_400:
+            return float(setting)
+    raise UsageError(f"RANGEVOTE_COMMAND_SECONDS is {setting!r}; it must be a number above 0.")
