@@ -108,7 +108,7 @@ def test_hidden_states_are_kept_where_the_measure_compares_them(model):
     assert rv.generate(model, ["a"], similarity="overlap_1", states=True)[0].hypothesis.state is not None
 
 
-def test_elections_give_the_ballot_and_the_seconds_of_each_input(model):
+def test_elections_give_the_ballot_of_each_input(model):
     plan = GenerationPlan.of(Settings("overlap_1"), "beam:4", "sample:10")
     blank = rv.Ballot((), id="x", source="who?", references=["me"])
     requests = [Request(0, "a", blank), Request.of(1, "b"), Request.of(2, ("not", "a", "text"))]
@@ -119,8 +119,6 @@ def test_elections_give_the_ballot_and_the_seconds_of_each_input(model):
     for one in held:
         same(one.result, rv.elect(one.ballot, similarity="overlap_1"))
         assert len(one.ballot.voters or ()) == 10
-        assert one.searching > 0
-        assert one.voting > 0
 
 
 def test_requests_are_taken_as_results_are_asked_for(model):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -115,7 +114,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Elected:
-    """One election, and the seconds spent on searching and on voting, which a batch divides evenly.
+    """One election.
 
     `reasoning` is the model's reasoning before the winner, if the server separates them. `asked` are the
     members of a panel that were asked, if they are asked in order.
@@ -123,8 +122,6 @@ class Elected:
 
     ballot: Ballot
     result: Result
-    searching: float
-    voting: float
     reasoning: str = ""
     asked: Sequence[str] = ()
 
@@ -202,10 +199,9 @@ class BatchElections:
         self._voters = Role("voters", plan.voters, plan.voter_models or models, len(requests))
         self._electorates: dict[int, Electorate] = {}
         self._certain: set[int] = set()
-        self._voting = 0.0  # seconds spent on votes
 
     def elect(self) -> list[Elected]:
-        plan, began, count = self._plan, perf_counter(), len(self._requests)
+        plan, count = self._plan, len(self._requests)
         stages = [[name] for name in self._models] if plan.escalate else [list(self._models)]
         results: dict[int, Result] = {}
         asked: list[tuple[str, ...]] = [()] * count
@@ -224,19 +220,16 @@ class BatchElections:
                 self._until_decided(voting, undecided, settings, confidence)
             elif plan.voters is not None:
                 self._extend(self._voters, voting, undecided, last)
-            counting = perf_counter()
             for i in undecided:
                 asked[i] = tuple(so_far)
                 if self._candidates.found[i] or last:
                     results[i] = self._result(i, settings)
             undecided = [i for i in undecided if not last and self._goes_on(i, results)]
-            self._voting += perf_counter() - counting
             self._read.clear()
             if not undecided:
                 break
-        searching, voted = (perf_counter() - began - self._voting) / count, self._voting / count
         return [
-            Elected(self._ballot(i), results[i], searching, voted, asked=asked[i] if plan.escalate else ())
+            Elected(self._ballot(i), results[i], asked=asked[i] if plan.escalate else ())
             for i in range(count)
         ]
 
@@ -276,12 +269,10 @@ class BatchElections:
         undecided = list(wanted)
 
         def decided() -> bool:
-            began = perf_counter()
             self._certain.update(
                 i for i in undecided if self._electorates[i].decided(confidence, plan.within)
             )
             undecided[:] = [i for i in undecided if i not in self._certain]
-            self._voting += perf_counter() - began
             return not undecided
 
         batches = {}
@@ -303,10 +294,8 @@ class BatchElections:
                     lists = batch.run(search, STREAMS["voters"], some, places)
                     for i, place in zip(undecided, places, strict=True):
                         role.add(i, name, lists[place])
-            began = perf_counter()
             for i, known in before.items():
                 self._electorates[i].add(role.found[i][known:])
-            self._voting += perf_counter() - began
         if plan.escalate and undecided:  # was the last round enough?
             decided()
 

@@ -11,7 +11,6 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -284,14 +283,12 @@ class ServerElector:
             raise UpstreamError(message, kind=error.kind, status=error.status) from error
 
     async def _elect(self, request: Request) -> Elected:
-        began = perf_counter()
         outcome = await InputElection(self._client, self._builder, self._plan, request).elect()
         candidates, voters = outcome.ballot.candidates, outcome.ballot.voters
         ballot = msgspec.structs.replace(request.blank, candidates=candidates, voters=voters)
-        searching = perf_counter() - began - outcome.seconds
         reasoning = outcome.choices[outcome.result.leader].reasoning if outcome.result.elected else ""
         asked = [name for name, number in outcome.members.items() if number] if self._plan.escalate else ()
-        return Elected(ballot, outcome.result, searching, outcome.seconds, reasoning, asked)
+        return Elected(ballot, outcome.result, reasoning, asked)
 
 
 def _with_detail(error: UpstreamError) -> str:
