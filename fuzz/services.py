@@ -44,7 +44,7 @@ from rangevote.service.app import service_app
 from rangevote.service.config import Alias, Limits, RequestOptions, ServiceConfig
 from rangevote.service.errors import ApiError
 from rangevote.service.metrics import Metrics
-from rangevote.service.middleware import Keys, log_to, read_keys
+from rangevote.service.middleware import JsonLines, Keys, logger, read_keys
 from rangevote.service.requests import read_object, read_request
 from rangevote.service.responses_api import chat_fields
 from rangevote.service.upstream import Upstream
@@ -188,7 +188,7 @@ def settings() -> ServiceConfig:
     base = RequestOptions().changed({"samples": 4})
     return ServiceConfig(
         upstream=URL,
-        source="vllm",
+        engine="vllm",
         options=base,
         limits=Limits(retries=0, total_seconds=60, hold=0),
         profiles={"careful": base.changed({"samples": 8, "adaptive": 0.9})},
@@ -230,10 +230,10 @@ def _model(request: httpx.Request) -> httpx.Response:
 
 @lru_cache(maxsize=1)
 def _upstream() -> Upstream:
-    source = Upstream(settings(), Metrics())
-    source.clients[""] = Client(URL, transport=httpx.MockTransport(_model), limits=CallLimits(retries=0))
-    loop().run_until_complete(source.__aenter__())
-    return source
+    upstream = Upstream(settings(), Metrics())
+    upstream.clients[""] = Client(URL, transport=httpx.MockTransport(_model), limits=CallLimits(retries=0))
+    loop().run_until_complete(upstream.__aenter__())
+    return upstream
 
 
 class _Failures(logging.Handler):
@@ -248,7 +248,10 @@ class _Failures(logging.Handler):
 
 @lru_cache(maxsize=1)
 def _app() -> ASGIApp:
-    log_to(_Failures())
+    failures = _Failures()
+    failures.setFormatter(JsonLines())
+    logger.addHandler(failures)
+    logger.setLevel(logging.INFO)
     return service_app(_upstream(), settings(), Metrics(), keys=Keys([KEY]))
 
 
@@ -275,7 +278,7 @@ def configuration(data: bytes) -> None:
     """The file that `rangevote serve --config` reads."""
     given = {
         "model": None,
-        "source": None,
+        "engine": None,
         "options": {},
         "profiles": (),
         "keep_elections": None,

@@ -34,7 +34,7 @@ def session_service(session_upstream):
 
     with Running(
         session_upstream.url,
-        source="vllm",
+        engine="vllm",
         limits={"body_seconds": 0.5, "candidate_tokens": 2000},
         profiles={"many": {"samples": 12, "similarity": "overlap_1"}},
         aliases={"elected": Alias("tiny", "many")},

@@ -73,8 +73,8 @@ class Running:
         )
         self.metrics, self.log = Metrics(), list[str]()
         self._handler = ListHandler(self.log)
-        source = upstream_type(self.settings, self.metrics, key=upstream_key)
-        app = service_app(source, self.settings, self.metrics, keys=Keys(keys), details=details)
+        asked = upstream_type(self.settings, self.metrics, key=upstream_key)
+        app = service_app(asked, self.settings, self.metrics, keys=Keys(keys), details=details)
         self.server = server(app, drain=self.settings.limits.drain)
         self._socket = bound("127.0.0.1", 0)
         self.url, self.port = address(self._socket), self._socket.getsockname()[1]

@@ -87,7 +87,7 @@ def test_another_measure_does_not_inherit_the_temperature():
         ({"options": {"similarity": "overlap_1-9"}}, r"counts n-grams of 9 orders; 8 are allowed"),
         ({"upstream": URL, "options": {"candidates": "beam:4"}}, "of a vLLM server"),
         ({"upstream": URL, "options": {"voters": "candidates"}}, "voters='candidates' needs a search"),
-        ({"source": "vlm"}, "unknown source 'vlm'"),
+        ({"engine": "vlm"}, "unknown engine 'vlm'"),
     ],
 )
 def test_what_every_request_would_be_refused_for_is_refused_at_once(config, problem):

@@ -46,7 +46,7 @@ PORT = 8720
 @option(
     "--engine",
     "Kind of server: openai for any compatible one; vllm also has beams. Default: openai.",
-    name="source",
+    name="engine",
     type=click.Choice(["openai", "vllm", "llama_cpp"]),
 )
 @option("-m --model FILE", "Start llama.cpp's server on this GGUF file, or smollm2 (needs xllamacpp).")
@@ -135,11 +135,10 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
         if given["model"] is not None:
             key, most_choices = secrets.token_hex(32), SLOTS
             model = _start_model(given["model"], key)
-            config = msgspec.structs.replace(
-                config, upstream=f"{model.listening_address}/v1", source="llama_cpp"
-            )
-        source = Upstream(config, metrics, key=key, most_choices=most_choices)
-        app = service_app(source, config, metrics, keys=keys, details=log_details)
+            url = f"{model.listening_address}/v1"
+            config = msgspec.structs.replace(config, upstream=url, engine="llama_cpp")
+        upstream = Upstream(config, metrics, key=key, most_choices=most_choices)
+        app = service_app(upstream, config, metrics, keys=keys, details=log_details)
         listening = bound(host, port)
         serving = given["model"] or ", ".join(config.upstreams.values()) or config.upstream
         log_event("ready", address=address(listening), serving=serving)

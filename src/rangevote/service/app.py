@@ -38,8 +38,6 @@ from rangevote.web.serving import asset_routes
 
 #: Seconds in which a stopping service sends errors to the requests that it cuts off.
 LAST_ERRORS = 2.0
-#: Seconds for which the result of a readiness check is reused.
-READY_KEPT = 2.0
 #: Seconds after which a thread that counts votes yields to the event loop. It does so several times per
 #: request, so Python's default of 5 ms would slow down other requests noticeably.
 SWITCH_INTERVAL = 0.001
@@ -76,7 +74,7 @@ LARGEST_KEPT = 4 * 2**20
 
 
 def service_app(
-    source: Upstream,
+    upstream: Upstream,
     config: ServiceConfig,
     metrics: Metrics,
     *,
@@ -84,14 +82,14 @@ def service_app(
     details: bool = False,
 ) -> ASGIApp:
     """The application; with `details`, error messages of upstreams are logged."""
-    service = Service(source, config, metrics, details)
+    service = Service(upstream, config, metrics, details)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         interval = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)
         try:
-            async with source:
+            async with upstream:
                 yield
                 await access_log.idle(LAST_ERRORS)
         finally:
@@ -115,11 +113,10 @@ def service_app(
 class Service:
     """The handlers of all paths."""
 
-    def __init__(self, source: Upstream, config: ServiceConfig, metrics: Metrics, details: bool) -> None:
-        self._source, self._config, self._metrics, self._details = source, config, metrics, details
+    def __init__(self, upstream: Upstream, config: ServiceConfig, metrics: Metrics, details: bool) -> None:
+        self._upstream, self._config, self._metrics, self._details = upstream, config, metrics, details
         self._queue = Queue(config.limits)
         self._pages = ElectionPages(config.keep_elections, config.hosts)
-        self._ready = -READY_KEPT, False
         metrics.gauge("rangevote_in_flight", "Elections under way.", lambda: self._queue.running)
         metrics.gauge("rangevote_queue", "Requests that wait for their turn.", lambda: self._queue.waiting)
 
@@ -140,17 +137,11 @@ class Service:
         return json_response({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """Whether an upstream answers; the result is kept for a moment."""
-        at, ready = self._ready
-        if time.monotonic() - at > READY_KEPT:
-            try:
-                ready = await asyncio.wait_for(self._source.answers(), self._config.limits.connect_seconds)
-            except asyncio.TimeoutError:
-                ready = False
-            self._ready = time.monotonic(), ready
-        if ready:
-            return json_response({"status": "ready"})
-        raise ApiError(503, "the model's server does not answer", code="not_ready", retry_after=READY_KEPT)
+        """Whether an upstream answers."""
+        with anyio.move_on_after(self._config.limits.connect_seconds):
+            if await self._upstream.answers():
+                return json_response({"status": "ready"})
+        raise ApiError(503, "the model's server does not answer", code="not_ready", retry_after=2)
 
     async def metrics(self, request: Request) -> Response:
         return Response(self._metrics.text(), headers={"content-type": CONTENT_TYPE})
@@ -158,16 +149,16 @@ class Service:
     async def models(self, request: Request) -> Response:
         """All models, or the one that the path names."""
         self._profile(request)
-        listed = {
+        models = {
             name: {"id": name, "object": "model", "created": 0, "owned_by": "rangevote"}
-            for name in (*await self._source.models(), *self._config.aliases)
+            for name in (*await self._upstream.models(), *self._config.aliases)
         }
         name = request.path_params.get("id")
         if name is None:
-            return json_response({"object": "list", "data": list(listed.values())})
-        if name not in listed:
+            return json_response({"object": "list", "data": list(models.values())})
+        if name not in models:
             raise no_model()
-        return json_response(listed[name])
+        return json_response(models[name])
 
     async def answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
         """Read a request, elect and reply; the request holds one slot of the queue all the while."""
@@ -200,7 +191,7 @@ class Service:
 
         request = read() if len(content) <= SMALL else await run_in_threadpool(read)
         for one in request.each():
-            self._source.check(one)
+            self._upstream.check(one)
         return request
 
     def _profile(self, request: Request) -> str | None:
@@ -231,17 +222,17 @@ class Service:
                 tokens=outcome.usage.total,
                 seconds=round(outcome.seconds, 4),
             )
-            own = id if len(outcomes) == 1 else f"{id}-{number}"
-            pages.append(self._pages.keep(own, one, outcome, state["client"]))
+            page_id = id if len(outcomes) == 1 else f"{id}-{number}"
+            pages.append(self._pages.keep(page_id, one, outcome, state["client"]))
         reply = ResponsesReply if request.endpoint == "responses" else Reply
         return reply(id, request, outcomes, pages)
 
     async def _elect(self, request: CompletionRequest, deadline: float) -> list[ElectionOutcome]:
         """The elections of all prompts, which take one turn."""
-        if request.name not in (*await self._source.models(), *self._config.aliases):
+        if request.name not in (*await self._upstream.models(), *self._config.aliases):
             raise no_model()
         async with self._queue.turn():
-            elections = [self._source.elect(one, deadline) for one in request.each()]
+            elections = [self._upstream.elect(one, deadline) for one in request.each()]
             return [await elections[0]] if len(elections) == 1 else await asyncio.gather(*elections)
 
     def _count(self, outcome: ElectionOutcome) -> None:

@@ -147,7 +147,7 @@ class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Options of the operator, in the file of `--config` or as options of the command with the same names.
 
     `upstream` is the server to sample from; `upstreams` are several by name, a panel that clients address as
-    the model `panel`. `source` is the kind of server, as in `rangevote generate --engine`. Clients may use
+    the model `panel`. `engine` is the kind of server, as in `rangevote generate`. Clients may use
     `allow_models` (empty: all that the upstream lists) and pictures on `allow_image_hosts`. `forward` names
     further parameters that go to the server.
     """
@@ -155,7 +155,7 @@ class OperatorOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     upstream: str = ""
     upstreams: dict[str, str] = {}
     panel: str = "panel"
-    source: str = "openai"
+    engine: str = "openai"
     allow_models: tuple[str, ...] = ()
     allow_image_hosts: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
     hosts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        choose("source", self.source, DIALECTS)
+        choose("engine", self.engine, DIALECTS)
         for name in self.profiles:
             if not PROFILE_NAME.fullmatch(name) or name in RESERVED:
                 raise UsageError(
@@ -226,10 +226,14 @@ class ServiceConfig(OperatorOptions, frozen=True, dict=True):
                 raise UsageError("voters='candidates' needs a search as candidates, such as 'beam:10'.")
             return
         search = get_search(options.candidates)
-        if Beam not in DIALECTS[self.source].searches or search != Beam(search.size):
+        if Beam not in DIALECTS[self.engine].searches or search != Beam(search.size):
             raise UsageError(
                 f"candidates must be a number of samples, or a search such as 'beam:10' of a vLLM server "
                 f"(--engine vllm); got {options.candidates!r}."
+            )
+        if search.size > self.limits.samples:
+            raise UsageError(
+                f"candidates must be at most {self.limits.samples} beams (limits.samples), got {search.size}."
             )
 
     def _check_members(self, options: RequestOptions) -> None:

@@ -263,8 +263,6 @@ def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def _options(asked: Mapping[str, Any], profile: str | None, config: ServiceConfig) -> RequestOptions:
-    if profile is not None and profile not in config.profiles:
-        raise ApiError(404, "there is no such profile", code="profile_not_found")
     options = config.options if profile is None else config.profiles[profile]
     if not asked:  # the operator's own options were checked at the start
         return options

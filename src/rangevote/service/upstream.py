@@ -142,8 +142,6 @@ class Upstream:
             )
         if isinstance(most, str):
             most = get_search(most).size
-            if most > self.config.limits.samples:
-                raise invalid("rangevote.candidates", f"must be at most {self.config.limits.samples} beams")
         elif is_greedy(request.body):
             most = len(members)  # whatever the request says
         if most is not None and most < request.n:

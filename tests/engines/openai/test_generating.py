@@ -146,7 +146,7 @@ def test_further_fields_go_over_ours_and_null_takes_one_out():
         ),
         ("openai", {"states": True}, "servers do not give hidden states"),
         ("openai", {"extra": {"n": 4}}, "the field 'n' of a request is set by the command"),
-        ("opneai", {}, "unknown source 'opneai'. Did you mean 'openai'"),
+        ("opneai", {}, "unknown engine 'opneai'. Did you mean 'openai'"),
     ],
 )
 def test_what_a_server_cannot_do_is_said_before_it_is_asked(kind, options, told):

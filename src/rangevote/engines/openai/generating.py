@@ -109,7 +109,7 @@ class RequestBuilder:
 
         Log-probabilities are requested only if the election needs them: not every server reports them.
         """
-        choose("source", kind, DIALECTS)
+        choose("engine", kind, DIALECTS)
         for search in (plan.candidates, plan.voters):
             if search is not None:
                 check_search(search, kind)

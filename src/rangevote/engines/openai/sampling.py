@@ -15,10 +15,8 @@ from rangevote.formats.choices import (
     Usage,
     choices_of,
     error_text,
-    hypotheses_in,
     usage_of,
 )
-from rangevote.hypothesis import Hypothesis
 
 #: Statuses of servers that do not support a parameter, such as `n`.
 NOT_UNDERSTOOD = frozenset({400, 422, 501})
@@ -36,11 +34,6 @@ class Samples(NamedTuple):
     usage: Usage
     calls: int
     failed: list[UpstreamError]
-
-    @property
-    def hypotheses(self) -> list[Hypothesis]:
-        """The choices that have text or tool calls, for an election."""
-        return hypotheses_in(self.choices)
 
     @property
     def characters(self) -> int:
