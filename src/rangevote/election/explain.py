@@ -270,7 +270,7 @@ class CountedVotes:
             scale = 1.0 if measure.a == 0 else math.pow(len(items), -measure.a) if items else 1.0
             places = iter(range(len(tokens) - size + 1))
             for item in items:  # in the order of the text; of a set, what repeats an earlier one is not there
-                gram = plain.gram_of(item, measure.bag)
+                gram = item[0] if measure.bag else item
                 begin = next(place for place in places if tuple(tokens[place : place + size]) == gram)
                 part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
                 found.append(Earned(begin, size, n, self._share * (part * scale)))

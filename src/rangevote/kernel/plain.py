@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
-Item = Hashable  # an n-gram, or in a bag an n-gram with its occurrence number
+Item = Any  # hashable: an n-gram, or in a bag an n-gram with its occurrence number
 Pair = tuple[dict[Item, None], dict[Item, None]]  # the items of a voter and of a candidate at one order
 BITS = 60
 
@@ -34,35 +34,28 @@ _WORD = re.compile("[wm](?:k*[wm])*|a(?:k*m)*")
 
 
 @cache
-def _rows() -> tuple[list[int], list[tuple[int, int]]]:
-    """Where each row of the table begins, and its kind and shift."""
+def _rows() -> list[tuple[int, ...]]:
+    """The rows of the table: first code point, kind, shift to the lower case."""
     lines = Path(__file__).with_name("characters.inc").read_text(encoding="utf-8").splitlines()[1:]
-    rows = [tuple(map(int, line.rstrip(",").split(","))) for line in lines]
-    return [first for first, _, _ in rows], [(kind, shift) for _, kind, shift in rows]
+    return [tuple(map(int, line.rstrip(",").split(","))) for line in lines]
 
 
-class _Kinds(dict[int, str]):
-    """Code point -> kind, looked up in the table once."""
+class _Characters(dict[int, str | int | None]):
+    """Code point -> its kind, or its lower case (None where it is left out), looked up in the table once."""
 
-    def __missing__(self, point: int) -> str:
-        firsts, rows = _rows()
-        self[point] = KINDS[rows[bisect(firsts, point) - 1][0]]
-        return self[point]
+    def __init__(self, lower: bool) -> None:
+        self._lower = lower
 
-
-class _Lower(dict[int, int | None]):
-    """Code point -> lower case, None where it is left out."""
-
-    def __missing__(self, point: int) -> int | None:
-        firsts, rows = _rows()
-        kind, shift = rows[bisect(firsts, point) - 1]
+    def __missing__(self, point: int) -> str | int | None:
+        _, number, shift = _rows()[bisect(_rows(), (point, len(KINDS))) - 1]
         if shift in (_EVEN, _ODD):
             shift = int(point % 2 == shift - _EVEN)
-        self[point] = None if KINDS[kind] == "k" else point + shift
+        kind = KINDS[number]
+        self[point] = kind if not self._lower else None if kind == "k" else point + shift
         return self[point]
 
 
-_kinds, _lower = _Kinds(), _Lower()
+_kinds, _lower = _Characters(lower=False), _Characters(lower=True)
 
 
 def word_spans(text: str) -> list[tuple[int, int]]:
@@ -219,24 +212,25 @@ class Index:
         In the family score(c) is the mean over orders of sum of A[g] over c's items, divided by |c|^a.
         """
         if formula != "family":
-            return count_votes(weights, self.grades(parameter, self_voting, formula))
+            grades = self.grades(parameter, self_voting, formula)
+            return counted(weights[:, None] * grades, unit_bits(weights.tolist()), axis=0)
         scores = [0.0] * len(self._candidate_lengths)
         for order, candidates in enumerate(self._candidates):
             votes, bits = self.votes(order, weights.tolist(), parameter, self_voting)
             for c, items in enumerate(candidates):
                 if items:
-                    won = sum(votes.get(item, 0) for item in items)
-                    scores[c] += _scaled(won, bits, len(items), parameter)
+                    won = math.ldexp(float(sum(votes.get(item, 0) for item in items)), -bits)
+                    scores[c] += won if parameter == 0 else won * math.pow(len(items), -parameter)
         return np.array([score / len(self.orders) for score in scores], dtype=np.float64)
 
     def grades(self, parameter: float, self_voting: bool, formula: str = "family") -> Array:
         """sim(v, c), shape (voters, candidates)."""
         lengths = self._candidate_lengths if self_voting else self._added_lengths
         grades = np.zeros((len(lengths), len(self._candidate_lengths)))
+        electorate = self._electorate(self_voting)
         for v, voter_length in enumerate(lengths):
             for c, length in enumerate(self._candidate_lengths):
-                voters, candidates = self._electorate(self_voting), self._candidates
-                pairs = [(voters[k][v], candidates[k][c]) for k in range(len(self.orders))]
+                pairs = [(own[v], its[c]) for own, its in zip(electorate, self._candidates, strict=True)]
                 if formula == "family":
                     grades[v, c] = self._family(pairs, parameter)
                 elif formula == "chrf":
@@ -282,23 +276,7 @@ class Index:
         return ((1.0 + factor) * precision * recall) / (effective * (factor * precision + recall))
 
 
-def _scaled(won: int, bits: int, size: int, a: float) -> float:
-    """A counted tally as a score."""
-    score = math.ldexp(float(won), -bits)
-    return score if a == 0 else score * math.pow(size, -a)
-
-
 def counted(terms: Array, bits: int, axis: int) -> Array:
     """The sum along an axis, counted in units of 2^-bits: the same for every order of the terms."""
     votes = np.rint(np.ldexp(terms, bits)).astype(np.int64).sum(axis=axis)
     return np.asarray(np.ldexp(votes.astype(np.float64), -bits))
-
-
-def count_votes(weights: Array, grades: Array) -> Array:
-    """score(c) = sum of P(v) sim(v, c) over the rows of `grades` (voters, candidates), counted."""
-    return counted(weights[:, None] * grades, unit_bits(weights.tolist()), axis=0)
-
-
-def gram_of(item: Any, bag: bool) -> tuple[Hashable, ...]:
-    """The n-gram of an item, without its occurrence number."""
-    return tuple(item[0]) if bag else tuple(item)
