@@ -1,7 +1,7 @@
 """Why the winner won, in a sentence or two of facts that are true of the ballot.
 
 `why(result)` gives the parts of the sentences in order; what is quoted from an output is a `Quote`, so that a
-page can show it as the text of a model. A passage is a run of words; a voter says it if the same words stand
+page can show it as the text of a model. A passage is a run of words; a voter has it if the same words stand
 one after the other in its text.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 #: Words of a quoted passage, and of a text in which passages are looked for.
 LONGEST = 12
 READ = 300
+#: Stands between words where passages are looked for; no word contains it.
+SEPARATOR = "\x1f"
 
 
 class Quote(str):
@@ -34,41 +35,71 @@ class Quote(str):
 
 
 class Passage(NamedTuple):
-    """Words of one output, how many other voters say them too, and their share of the vote."""
+    """Words of one output, how many other voters have them too, and their share of the vote."""
 
     text: str
     voters: int
     share: float
 
 
-@dataclass(frozen=True)
-class Spoken:
-    """Who else says what one candidate says.
+class Passages:
+    """The passages of one candidate, and which voters other than itself have them too.
 
-    `others` are the voters but the candidate itself, `matches[v, i]` the length of the longest passage from
-    the candidate's word i on that other v says, at most `LONGEST`.
+    `lengths[v, i]` is the length of the longest passage from word i on that other voter v has, at most
+    `LONGEST`. `joint` is what stands between two words.
     """
 
-    words: Sequence[str]
-    joint: str
-    others: list[int]
-    weights: Array  # (others,)
-    matches: np.ndarray[tuple[int, ...], np.dtype[np.int64]]  # (others, words)
+    def __init__(self, result: Result, index: int) -> None:
+        self.joint, words = _words(result.candidates, index)
+        self.words = words[:READ]
+        itself = index if result.voters is result.candidates else None
+        others = [v for v in range(len(result.voters)) if v != itself]
+        lengths = [_matches(self.words, _words(result.voters, v, self.joint)[1]) for v in others]
+        self.lengths = np.array(lengths, dtype=np.int64).reshape(len(others), len(self.words))
+        self.weights = result.weights[others]
 
     def passage(self, begin: int, length: int) -> Passage:
-        says = self.matches[:, begin] >= length
+        have = self.lengths[:, begin] >= length
         text = self.joint.join(self.words[begin : begin + length])
-        return Passage(text, int(says.sum()), math.fsum(self.weights[says].tolist()))
+        return Passage(text, int(have.sum()), math.fsum(self.weights[have].tolist()))
 
+    def most_shared(self, least: int, without: Sequence[str] = ()) -> Passage | None:
+        """The passage with the largest product of its share of the vote and its number of n-grams of `least`
+        words that are not in the words of `without`. None where nobody else has any."""
+        fresh = [length < least for length in _matches(self.words, without)]
+        best, chosen = 0.0, None
+        for begin in range(len(self.words) - least + 1):
+            ngrams = 0
+            for length in range(least, LONGEST + 1) if fresh[begin] else ():
+                have = self.lengths[:, begin] >= length
+                if not have.any():
+                    break
+                ngrams += fresh[begin + length - least]
+                worth = float(self.weights[have].sum()) * ngrams
+                if worth > best * (1 + 1e-12):  # of equals the first
+                    best, chosen = worth, (begin, length)
+        return None if chosen is None else self.passage(*chosen)
 
-def spoken(result: Result, index: int) -> Spoken:
-    """What the candidate `index` says, and who else does."""
-    joint, words = _words(result.candidates, index)
-    words = words[:READ]
-    same = result.voters is result.candidates
-    others = [v for v in range(len(result.voters)) if not (same and v == index)]
-    matches = np.array([_matches(words, _words(result.voters, v, joint)[1]) for v in others], dtype=np.int64)
-    return Spoken(words, joint, others, result.weights[others], matches.reshape(len(others), len(words)))
+    def rarest(self, least: int, without: Sequence[str]) -> Passage | None:
+        """The longest run of n-grams of `least` words that fewest others have, none of them in `without`.
+
+        None where the words of `without` have them all.
+        """
+        lengths = _matches(self.words, without)
+        begins = [i for i in range(len(self.words) - least + 1) if lengths[i] < least]
+        if not begins:
+            return None
+        voters = (self.lengths[:, begins] >= least).sum(axis=0)
+        runs: list[list[int]] = []
+        for begin, number in zip(begins, voters, strict=True):
+            if number != voters.min():
+                continue
+            if runs and begin == runs[-1][1] + 1 and begin - runs[-1][0] + least <= LONGEST:
+                runs[-1][1] = begin
+            else:
+                runs.append([begin, begin])
+        first, last = max(runs, key=lambda run: run[1] - run[0])
+        return self.passage(first, last - first + least)
 
 
 def _words(hypotheses: Hypotheses, index: int, joint: str | None = None) -> tuple[str, Sequence[str]]:
@@ -84,69 +115,26 @@ def _words(hypotheses: Hypotheses, index: int, joint: str | None = None) -> tupl
 
 def _matches(words: Sequence[str], other: Sequence[str]) -> list[int]:
     """For each word, how long a passage from it on is in the other text, at most `LONGEST`."""
-    places: dict[str, list[int]] = {}
-    for at, word in enumerate(other):
-        places.setdefault(word, []).append(at)
-    found = []
-    for begin, word in enumerate(words):
-        longest = 0
-        for at in places.get(word, ()):
-            length, most = 1, min(LONGEST, len(words) - begin, len(other) - at)
-            while length < most and words[begin + length] == other[at + length]:
-                length += 1
-            longest = max(longest, length)
-        found.append(longest)
-    return found
-
-
-def shared_passage(said: Spoken, least: int, without: Sequence[str] = ()) -> Passage | None:
-    """The passage that most of the vote says too: the largest share times its n-grams of `least` words.
-
-    Only n-grams that are not in the words of `without` count. None where nobody else says any.
-    """
-    fresh = [length < least for length in _matches(said.words, without)]
-    best, chosen = 0.0, None
-    for begin in range(len(said.words) - least + 1):
-        ngrams = 0
-        for length in range(least, LONGEST + 1) if fresh[begin] else ():
-            says = said.matches[:, begin] >= length
-            if not says.any():
+    text = SEPARATOR.join(("", *other, ""))
+    lengths = []
+    for begin in range(len(words)):
+        length, passage = 0, SEPARATOR
+        for word in words[begin : begin + LONGEST]:
+            passage += word + SEPARATOR
+            if passage not in text:
                 break
-            ngrams += fresh[begin + length - least]
-            worth = float(said.weights[says].sum()) * ngrams
-            if worth > best * (1 + 1e-12):  # of equals the first
-                best, chosen = worth, (begin, length)
-    return None if chosen is None else said.passage(*chosen)
-
-
-def rare_passage(said: Spoken, least: int, without: Sequence[str]) -> Passage | None:
-    """The longest run of n-grams of `least` words that fewest others say, none of them in `without`.
-
-    None where the words of `without` have them all.
-    """
-    limit = _matches(said.words, without)
-    places = [i for i in range(len(said.words) - least + 1) if limit[i] < least]
-    if not places:
-        return None
-    says = (said.matches[:, places] >= least).sum(axis=0) if said.others else np.zeros(len(places))
-    fewest = [place for place, number in zip(places, says, strict=True) if number == says.min()]
-    runs: list[list[int]] = []
-    for place in fewest:
-        if runs and place == runs[-1][1] + 1 and place - runs[-1][0] + least <= LONGEST:
-            runs[-1][1] = place
-        else:
-            runs.append([place, place])
-    begin, end = max(runs, key=lambda run: run[1] - run[0])
-    return said.passage(begin, end - begin + least)
+            length += 1
+        lengths.append(length)
+    return lengths
 
 
 def why(result: Result) -> tuple[str, ...]:
     """The sentences, in parts; what is quoted is a `Quote`."""
-    return (*_reasons(result), *_whose(result))
+    return (*_reasons(result), *_member(result))
 
 
-def _whose(result: Result) -> list[str]:
-    """In a panel: whose output won, and which other members said the same."""
+def _member(result: Result) -> list[str]:
+    """In a panel: whose output won, and which other members gave the same."""
     if result.member is None:
         return []
     share = None if result.panel is None else result.panel.shares.get(result.member)
@@ -206,8 +194,8 @@ def _elected(result: Result, likely: int | None) -> list[str]:
     least = _least(result)
     if least is None:
         return _graded(result, likely)
-    said = spoken(result, result.leader)
-    passage = shared_passage(said, least)
+    passages = Passages(result, result.leader)
+    passage = passages.most_shared(least)
     if passage is None:
         return [f"No other output shares a passage with it; it won by {_own_share(result)} of the vote."]
     also = f"also {'says' if passage.voters == 1 else 'say'}"
@@ -215,11 +203,11 @@ def _elected(result: Result, likely: int | None) -> list[str]:
     sentence = [f"Elected because {others} {also} ", Quote(passage.text)]
     if likely is None or _like_the_winner(result, likely):
         return [*sentence, "."]
-    beside = _words(result.candidates, likely, said.joint)[1]
-    words = passage.text.split() if said.joint else list(passage.text)
-    if _matches(words, beside)[0] < len(words):
+    rival = _words(result.candidates, likely, passages.joint)[1]
+    words = passage.text.split() if passages.joint else list(passage.text)
+    if _matches(words, rival)[0] < len(words):
         return [*sentence, ", as the most likely does not."]
-    second = shared_passage(said, least, beside)
+    second = passages.most_shared(least, rival)
     if second is None:
         return [*sentence, "."]
     more = f", and {second.voters:,} ({_percent(second.share)}) "
@@ -259,9 +247,8 @@ def _likely(result: Result, likely: int | None) -> list[str]:
     joint, words = _words(result.candidates, likely)
     if not words:
         return [f" {name.capitalize()} is empty."]
-    least, said = _least(result) or 2, spoken(result, likely)
     elected = _words(result.candidates, result.leader, joint)[1]
-    passage = rare_passage(said, min(least, len(words)), elected)
+    passage = Passages(result, likely).rarest(min(_least(result) or 2, len(words)), elected)
     if passage is None:
         return [f" It has every passage of {name}."]
     if passage.voters == 0:
@@ -316,8 +303,8 @@ def _of(number: int, result: Result) -> str:
 
 
 def _own_share(result: Result) -> str:
-    own = result.voters is result.candidates
-    return f"its own {_percent(float(result.weights[result.leader]) if own else 0.0)}"
+    voted = result.voters is result.candidates
+    return f"its own {_percent(float(result.weights[result.leader]) if voted else 0.0)}"
 
 
 def _percent(share: float) -> str:
