@@ -91,11 +91,11 @@ def member_votes(
     """
     ballot = as_ballot(ballot)
     candidates, voters = (ballot.candidates, ballot.voters) if isinstance(ballot, Ballot) else (ballot, None)
-    given = Hypotheses.of(candidates) if voters is None else Hypotheses.of(voters, role="voters")
-    electors = prepare(given, settings.normalize, settings.merge)
+    original = Hypotheses.of(candidates) if voters is None else Hypotheses.of(voters, role="voters")
+    electors = prepare(original, settings.normalize, settings.merge)
     if electors.members is None:
         raise DataError(
-            "has no members; shares by agreement need the member of every output.", field=given.role
+            "has no members; shares by agreement need the member of every output.", field=original.role
         )
     measure = (settings.with_tool_calls() if electors.tool_calls is not None else settings).measure
     keys = measure.keys(electors)
@@ -104,12 +104,12 @@ def member_votes(
         for member, key in zip(electors.members, keys, strict=True):
             votes[member] = {} if key is None else {key: 1.0}
         return votes
-    for indices, _, weights in weigh_members(electors, settings.weights, settings.vote_temperature, given):
+    for indices, _, column in weigh_members(electors, settings.weights, settings.vote_temperature, original):
         parts: dict[Hashable, list[float]] = {}
-        for i, weight in zip(indices, weights.tolist(), strict=True):
+        for i, weight in zip(indices, column.tolist(), strict=True):
             if keys[i] is not None:
                 parts.setdefault(keys[i], []).append(weight)
-        votes[electors.members[indices[0]]] = {key: math.fsum(some) for key, some in parts.items()}
+        votes[electors.members[indices[0]]] = {key: math.fsum(weights) for key, weights in parts.items()}
     return votes
 
 
@@ -120,8 +120,8 @@ def agreement_shares(
     """The shares of the members of a panel by their agreement over all these ballots; options as in `elect`.
 
     >>> ballots = [{"a": ["1"], "b": ["1"], "c": ["1"]}, {"a": ["2"], "b": ["2"], "c": ["7"]}] * 5
-    >>> found = agreement_shares([*ballots, {"a": ["3"], "b": ["9"], "c": ["3"]}], similarity="exact")
-    >>> {name: round(share, 2) for name, share in found.shares.items()}
+    >>> agreement = agreement_shares([*ballots, {"a": ["3"], "b": ["9"], "c": ["3"]}], similarity="exact")
+    >>> {name: round(share, 2) for name, share in agreement.shares.items()}
     {'a': 0.4, 'b': 0.4, 'c': 0.2}
     """
     settings = settings_of({**options, "shares": "agreement"})
@@ -177,7 +177,7 @@ class AgreementTable:
             parts = voice.of or (voice,)
             by_member |= {m: share / len(parts) / len(part.members) for part in parts for m in part.members}
         agreement = count.agreements(shares)
-        found = Agreement(
+        result = Agreement(
             {name: by_member.get(m, 0.0) for m, name in enumerate(names)},
             {name: agreement.get(m, math.nan) for m, name in enumerate(names)},
             tuple(tuple(names[m] for m in voice.members) for voice in count.voices if len(voice.members) > 1),
@@ -186,8 +186,8 @@ class AgreementTable:
             self.ballots,
             overlap,
         )
-        _report(found, len(count.voices))
-        return found
+        _report(result, len(count.voices))
+        return result
 
     def _check(self, names: Sequence[str]) -> None:
         if not self.ballots:
@@ -244,12 +244,12 @@ class _Count:
 
     def agreements(self, shares: Sequence[float]) -> dict[int, float]:
         """How often each member agrees with the others than its voice."""
-        votes, found = self.votes(shares), dict[int, float]()
+        votes, agreements = self.votes(shares), dict[int, float]()
         for index, voice in enumerate(self.voices):
             for member in voice.members:
                 agreed, of = self.agreement(index, votes, shares, self.members[member])
-                found[member] = agreed / of if of else math.nan
-        return found
+                agreements[member] = agreed / of if of else math.nan
+        return agreements
 
     def _distribution(self, voice: Voice) -> tuple[Array, Array]:
         """Its answers as parts of what it answers to a ballot, (its cells,), and their sums, (ballots,)."""
@@ -262,19 +262,19 @@ class _Count:
         """How often two voices give the same answer, and on how many ballots they meet, (voices, voices)."""
         size = len(self.voices)
         same, met = np.zeros((size, size)), np.zeros((size, size))
-        found = [self._distribution(voice) for voice in self.voices]
-        whole = all((parts == 1.0).all() for parts, _ in found)
+        distributions = [self._distribution(voice) for voice in self.voices]
+        whole = all((parts == 1.0).all() for parts, _ in distributions)
         edges = np.append(self._starts, len(self._ballots))
         first = 0
         while first < len(self._starts):
             last = max(first + 1, int(np.searchsorted(edges, edges[first] + CELLS // size, side="right")) - 1)
             begin, end = edges[first], edges[last]
             table = np.zeros((size, end - begin))
-            for row, (voice, (parts, _)) in enumerate(zip(self.voices, found, strict=True)):
+            for row, (voice, (parts, _)) in enumerate(zip(self.voices, distributions, strict=True)):
                 low, high = np.searchsorted(voice.cells, (begin, end))
                 table[row, voice.cells[low:high] - begin] = parts[low:high]
             same += table @ table.T if whole else [np.minimum(row, table).sum(axis=1) for row in table]
-            there = np.array([sums[first:last] for _, sums in found])
+            there = np.array([sums[first:last] for _, sums in distributions])
             met += there @ (there > 0).T
             first = last
         with np.errstate(invalid="ignore"):
@@ -291,8 +291,8 @@ class _Count:
             digest = blake2b(voice.cells.tobytes() + voice.parts.tobytes()).digest()
             copies.setdefault(digest, []).append(voice)
         self.voices = [
-            some[0]._replace(members=tuple(m for voice in some for m in voice.members))
-            for some in copies.values()
+            equal[0]._replace(members=tuple(m for voice in equal for m in voice.members))
+            for equal in copies.values()
         ]
         while len(self.voices) > 1:
             overlap, _ = self.overlap()
@@ -317,16 +317,16 @@ class _Count:
         equal = 1.0 / len(self.voices)
         votes = self.votes([0.0 if i in group else equal for i in range(len(self.voices))])
         top, all_votes = (op.reduceat(votes, self._starts) for op in (np.maximum, np.add))
-        known = (top > all_votes / 2 + TIE) & (top > equal * VOTE + TIE)
-        elected = (votes >= top[self._ballots]) & known[self._ballots]
-        found = [(self.voices[i], *self._distribution(self.voices[i])) for i in group]
+        decided = (top > all_votes / 2 + TIE) & (top > equal * VOTE + TIE)
+        elected = (votes >= top[self._ballots]) & decided[self._ballots]
+        voices = [(self.voices[i], *self._distribution(self.voices[i])) for i in group]
         same, agreed, met = 0.0, 0.0, 0.0
-        for i, (one, answers, sums) in enumerate(found):
+        for i, (voice, answers, sums) in enumerate(voices):
             table = np.zeros(len(votes))
-            table[one.cells] = answers
-            for other, parts, others_sums in found[:i]:
-                alike = np.minimum(table[other.cells], parts) * known[self._ballots[other.cells]]
-                both = known & (sums > 0) & (others_sums > 0)
+            table[voice.cells] = answers
+            for other, parts, others_sums in voices[:i]:
+                alike = np.minimum(table[other.cells], parts) * decided[self._ballots[other.cells]]
+                both = decided & (sums > 0) & (others_sums > 0)
                 same += float(alike.sum())
                 agreed += float(alike[elected[other.cells]].sum())
                 met += float((sums[both] + others_sums[both]).sum()) / 2
@@ -348,8 +348,8 @@ def _connected(near: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[tu
     for i, j in np.argwhere(np.triu(near, 1)).tolist():
         kept, gone = sorted((group[i], group[j]))
         group = [kept if number == gone else number for number in group]
-    listed = [tuple(i for i, number in enumerate(group) if number == kept) for kept in sorted(set(group))]
-    return [some for some in listed if len(some) > 1]
+    groups = [tuple(i for i, number in enumerate(group) if number == kept) for kept in sorted(set(group))]
+    return [members for members in groups if len(members) > 1]
 
 
 def _fixed_point(count: _Count) -> tuple[list[float], int, bool]:
@@ -362,7 +362,7 @@ def _fixed_point(count: _Count) -> tuple[list[float], int, bool]:
         estimates = count.estimates(shares)
         if estimates in seen:
             circle = history[seen[estimates] :]
-            mean = [math.fsum(some) / len(circle) for some in zip(*circle, strict=True)]
+            mean = [math.fsum(column) / len(circle) for column in zip(*circle, strict=True)]
             return mean, len(history), len(circle) == 1
         seen[estimates] = len(history)
         weights = [_weight(agreed, of) for agreed, of in estimates]
@@ -380,19 +380,19 @@ def _weight(agreed: float, of: float) -> float:
     return max(0.0, math.log(p * (ANSWERS - 1) / (1.0 - p))) if p > 0 else 0.0
 
 
-def _report(found: Agreement, voices: int) -> None:
+def _report(result: Agreement, voices: int) -> None:
     """Warn of members that agree with nobody, and of shares that say little."""
     if voices == 1:
         warn("all members always give the same answers, so they have equal shares.")
         return
-    far = [name for name, p in found.agreement.items() if not p > 1 / ANSWERS]
-    if len(far) == len(found.shares):
+    far = [name for name, p in result.agreement.items() if not p > 1 / ANSWERS]
+    if len(far) == len(result.shares):
         warn("no member agrees with the others more often than by chance, so all have equal shares.")
     elif far:
-        listed = ", ".join(f"{name!r} ({_percent(found.agreement[name])})" for name in far)
-        warn(f"these members agree with the others no more often than by chance: {listed}. Their share is 0.")
-    if not found.converged:
-        warn(f"the shares by agreement did not settle in {found.rounds} rounds; their mean is taken.")
+        names = ", ".join(f"{name!r} ({_percent(result.agreement[name])})" for name in far)
+        warn(f"these members agree with the others no more often than by chance: {names}. Their share is 0.")
+    if not result.converged:
+        warn(f"the shares by agreement did not settle in {result.rounds} rounds; their mean is taken.")
 
 
 def _percent(p: float) -> str:

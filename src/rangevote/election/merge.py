@@ -79,7 +79,7 @@ class Merged:
         return fields if self.whole is None else {**fields, "whole": self.whole}
 
 
-class Held(NamedTuple):
+class SampleValue(NamedTuple):
     """The value of one sample at one place, its share of the vote, and whether it is a candidate."""
 
     sample: int
@@ -122,11 +122,13 @@ class Merging(NamedTuple):
         total = math.fsum(mass for mass, speaks in zip(masses, speaking, strict=True) if speaks)
         if not total > 0 or all(value is ABSENT for value in candidates):
             return "no sample is JSON" + ("" if self.fault is None else " that fits the schema")
-        own = masses if voters is None else [0.0] * len(candidates)
-        held = [Held(i, value, own[i] / total, True) for i, value in enumerate(candidates)]
-        for value, mass in zip(voters or (), masses if voters is not None else (), strict=True):
-            held.append(Held(len(held), value, mass / total, False))
-        node = self.node([one for one in held if one.value is not ABSENT])
+        if voters is None:
+            weighed = [(value, mass, True) for value, mass in zip(candidates, masses, strict=True)]
+        else:
+            weighed = [(value, 0.0, True) for value in candidates]
+            weighed += [(value, mass, False) for value, mass in zip(voters, masses, strict=True)]
+        samples = [SampleValue(i, x, mass / total, stands) for i, (x, mass, stands) in enumerate(weighed)]
+        node = self.node([sample for sample in samples if sample.value is not ABSENT])
         if node.value is ABSENT:
             return "no field has a majority of the samples"
         key = canonical(node.value)
@@ -150,72 +152,73 @@ class Merging(NamedTuple):
             return share > 0.5 + SHARE_SLACK
         return share > 0 and share >= self.min_share - SHARE_SLACK
 
-    def node(self, held: Sequence[Held]) -> Node:
+    def node(self, values: Sequence[SampleValue]) -> Node:
         """The election at one place."""
-        kinds = _grouped(held, lambda one: _kind(one.value))
-        kind, some = min(kinds.items(), key=lambda item: (-round(_mass(item[1]), 12), item[0]))
-        against = [1 - _mass(held), *(_mass(others) for name, others in kinds.items() if name != kind)]
-        if not self.enough(_mass(some), _mass(some) - max(against)):
-            return self._left_out(held)
-        empty = [one for one in some if one.value in ({}, [])]
+        kinds = _grouped(values, lambda sample: _kind(sample.value))
+        kind, of_kind = min(kinds.items(), key=lambda item: (-round(_mass(item[1]), 12), item[0]))
+        against = [1 - _mass(values), *(_mass(others) for name, others in kinds.items() if name != kind)]
+        if not self.enough(_mass(of_kind), _mass(of_kind) - max(against)):
+            return self._left_out(values)
+        empty = [sample for sample in of_kind if sample.value in ({}, [])]
         if kind in ("object", "list") and not self.enough(_mass(empty)):
-            return self._object(held, some) if kind == "object" else self._list(held, some)
-        return self._scalar(held, kind, some)
+            return self._object(of_kind) if kind == "object" else self._list(of_kind)
+        return self._scalar(values, kind, of_kind)
 
-    def _left_out(self, held: Sequence[Held]) -> Node:
+    def _left_out(self, values: Sequence[SampleValue]) -> Node:
         """Nothing; named unless the majority says that nothing is there."""
-        return Node(ABSENT, {}, [] if self.enough(1 - _mass(held)) else [()])
+        return Node(ABSENT, {}, [] if self.enough(1 - _mass(values)) else [()])
 
-    def _scalar(self, held: Sequence[Held], kind: str, some: Sequence[Held]) -> Node:
+    def _scalar(self, values: Sequence[SampleValue], kind: str, of_kind: Sequence[SampleValue]) -> Node:
         """The value with the most votes; of free texts without a majority the one that is elected."""
-        groups = _grouped(some, lambda one: _key(one.value))
+        groups = _grouped(of_kind, lambda sample: _key(sample.value))
         masses = {key: _mass(group) for key, group in groups.items()}
-        standing = [key for key, group in groups.items() if any(one.stands for one in group)]
+        standing = [key for key, group in groups.items() if any(sample.stands for sample in group)]
         best = min(standing, key=lambda key: (-round(masses[key], 12), key), default=None)
         others = [mass for key, mass in masses.items() if key != best]
-        lead = masses.get(best or "", 0.0) - max([*others, 1 - _mass(some)])
+        lead = masses.get(best or "", 0.0) - max([*others, 1 - _mass(of_kind)])
         if best is not None and self.enough(masses[best], lead):
-            forms = _grouped([one for one in groups[best] if one.stands], lambda one: json.dumps(one.value))
+            candidates = [sample for sample in groups[best] if sample.stands]
+            forms = _grouped(candidates, lambda sample: json.dumps(sample.value))
             form = min(forms, key=lambda form: (-round(_mass(forms[form]), 12), form))
             return Node(forms[form][0].value, {(): (masses[best], lead)}, [])
-        several = _mass([one for one in some if kind == "string" and len(one.value.split()) > 1])
-        if best is None or several <= _mass(some) / 2:
-            return self._left_out(held)
-        return self._text(held, some)
+        prose = _mass([sample for sample in of_kind if kind == "string" and len(sample.value.split()) > 1])
+        if best is None or prose <= _mass(of_kind) / 2:
+            return self._left_out(values)
+        return self._text(values, of_kind)
 
-    def _text(self, held: Sequence[Held], some: Sequence[Held]) -> Node:
-        by_text = _grouped(some, lambda one: one.value)
+    def _text(self, values: Sequence[SampleValue], strings: Sequence[SampleValue]) -> Node:
+        by_text = _grouped(strings, lambda sample: sample.value)
         texts = sorted(by_text)
-        standing = [text for text in texts if any(one.stands for one in by_text[text])]
+        standing = [text for text in texts if any(sample.stands for sample in by_text[text])]
         masses = np.array([_mass(by_text[text]) for text in texts])
         grades = self.texts.matrix(Hypotheses.of(standing), Hypotheses.of(texts, role="voters"))
         best = int(np.round(masses @ grades, 12).argmax())  # of equal ones the first in the alphabet
         share = math.fsum(masses[grades[:, best] > 0].tolist())
         if not self.enough(share, 2 * share - 1):
-            return self._left_out(held)
+            return self._left_out(values)
         return Node(standing[best], {(): (share, 2 * share - 1)}, [])
 
-    def _object(self, held: Sequence[Held], some: Sequence[Held]) -> Node:
-        fields: dict[str, list[Held]] = {}
-        for one in some:
-            for name, value in one.value.items():
-                fields.setdefault(name, []).append(one._replace(value=value))
+    def _object(self, objects: Sequence[SampleValue]) -> Node:
+        fields: dict[str, list[SampleValue]] = {}
+        for sample in objects:
+            for name, value in sample.value.items():
+                fields.setdefault(name, []).append(sample._replace(value=value))
         nodes = {name: self.node(fields[name]) for name in sorted(fields)}
         kept = [name for name, node in nodes.items() if node.value is not ABSENT]
-        order = _ordered(kept, [(one.weight, list(one.value)) for one in some])
+        order = _ordered(kept, [(sample.weight, list(sample.value)) for sample in objects])
         left_out = [(name, *steps) for name, node in nodes.items() for steps in node.left_out]
         if not kept:
             return Node(ABSENT, {}, left_out or [()])
         shares = {(name, *steps): share for name in order for steps, share in nodes[name].shares.items()}
         return Node({name: nodes[name].value for name in order}, shares, left_out)
 
-    def _list(self, held: Sequence[Held], some: Sequence[Held]) -> Node:
-        rows, sequences = _aligned(some)
+    def _list(self, lists: Sequence[SampleValue]) -> Node:
+        rows, sequences = _aligned(lists)
         nodes = {label: self.node(row) for label, row in rows.items()}
         kept = [label for label, node in nodes.items() if node.value is not ABSENT]
-        most = Counter[str]()  # how often some sample has an item
-        for one in some:
-            most |= Counter(map(canonical, one.value))
+        most = Counter[str]()  # how often any sample has an item
+        for sample in lists:
+            most |= Counter(map(canonical, sample.value))
         shares: dict[Steps, tuple[float, float]] = {}
         left_out: list[Steps] = [
             (SOME_ITEM, *steps) for label in nodes if label not in kept for steps in nodes[label].left_out
@@ -239,27 +242,27 @@ Label = tuple[str, int]  # the key of an item, and how many equal ones the sampl
 Sequences = list[tuple[float, list[Label]]]  # weight of a sample, and what it has, in its order
 
 
-def _aligned(some: Sequence[Held]) -> tuple[dict[Label, list[Held]], Sequences]:
+def _aligned(lists: Sequence[SampleValue]) -> tuple[dict[Label, list[SampleValue]], Sequences]:
     """The items of lists in rows, at most one of each sample in a row; and each sample's rows in order."""
-    rows: dict[Label, list[Held]] = {}
+    rows: dict[Label, list[SampleValue]] = {}
     sequences: Sequences = []
-    for one in some:
+    for sample in lists:
         seen = Counter[str]()
         labels = []
-        for item in one.value:
+        for item in sample.value:
             key = _key(item)
             labels.append((key, seen[key]))
-            rows.setdefault(labels[-1], []).append(one._replace(value=item))
+            rows.setdefault(labels[-1], []).append(sample._replace(value=item))
             seen[key] += 1
-        sequences.append((one.weight, labels))
-    aligned: dict[Label, list[Held]] = {}
+        sequences.append((sample.weight, labels))
+    aligned: dict[Label, list[SampleValue]] = {}
     row_of: dict[Label, Label] = {}
     for label in sorted(rows, key=lambda label: (-round(_mass(rows[label]), 12), label)):
-        samples = {one.sample for one in rows[label]}
+        samples = {sample.sample for sample in rows[label]}
         alike = {
             other: round(_likeness(rows[label][0].value, row[0].value), 12)
             for other, row in aligned.items()
-            if samples.isdisjoint(one.sample for one in row)
+            if samples.isdisjoint(sample.sample for sample in row)
         }
         best = max(alike, key=lambda other: alike[other], default=label)
         row_of[label] = best if alike.get(best, 0.0) >= ALIKE - SHARE_SLACK else label
@@ -289,24 +292,28 @@ def _likeness(a: Any, b: Any) -> float:
 def _ordered(kept: Sequence[Any], sequences: Iterable[tuple[float, Sequence[Any]]]) -> list[Any]:
     """Names or rows in the order in which most samples have them: first what comes before most others."""
     columns = {label: i for i, label in enumerate(kept)}
-    weighed = [(weight, [columns[label] for label in some if label in columns]) for weight, some in sequences]
+    orders = [
+        (weight, [columns[label] for label in labels if label in columns]) for weight, labels in sequences
+    ]
     before = np.zeros((len(kept), len(kept)))
-    for weight, some in sorted(weighed):
-        for place, i in enumerate(some):
-            before[i, some[place + 1 :]] += weight
+    for weight, order in sorted(orders):
+        for position, i in enumerate(order):
+            before[i, order[position + 1 :]] += weight
     wins = (np.round(before - before.T, 12) > 0).sum(axis=1).tolist()
     return sorted(kept, key=lambda label: (-wins[columns[label]], label))
 
 
-def _grouped(held: Iterable[Held], key: Callable[[Held], str]) -> dict[str, list[Held]]:
-    groups: dict[str, list[Held]] = {}
-    for one in held:
-        groups.setdefault(key(one), []).append(one)
+def _grouped(
+    samples: Iterable[SampleValue], key: Callable[[SampleValue], str]
+) -> dict[str, list[SampleValue]]:
+    groups: dict[str, list[SampleValue]] = {}
+    for sample in samples:
+        groups.setdefault(key(sample), []).append(sample)
     return groups
 
 
-def _mass(held: Iterable[Held]) -> float:
-    return math.fsum(one.weight for one in held)
+def _mass(samples: Iterable[SampleValue]) -> float:
+    return math.fsum(sample.weight for sample in samples)
 
 
 def _kind(value: Any) -> str:
@@ -347,17 +354,14 @@ def _value(text: str) -> Any:
     """The value of a text that is JSON and not nested too deeply; otherwise ABSENT."""
     try:
         value = read_json(text)
+        return value if _depth(value) <= DEPTH else ABSENT
     except (ValueError, RecursionError):
         return ABSENT
-    level = [value]
-    for _ in range(DEPTH):
-        level = [
-            inner
-            for outer in level
-            if isinstance(outer, (dict, list))
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-        ]
-    return ABSENT if level else value
+
+
+def _depth(value: Any) -> int:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, parts), default=0)
 
 
 def _path(steps: Steps) -> str:

@@ -39,28 +39,23 @@ def default_weights(voters: Hypotheses) -> str:
     return "probability" if voters.complete and not voters.sampled else "count"
 
 
-def probability(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+def probability(voters: Hypotheses, temperature: float, original: Hypotheses) -> Array:
     """P(v)^(1/T), where each distinct sequence votes once: distinct as they were given."""
     logprobs = voters.known_logprobs("weights='probability'", "use weights='count'")
-    return softmax(logprobs, temperature, repeated(given))
+    return softmax(logprobs, temperature, repeated(original))
 
 
 def repeated(voters: Hypotheses) -> list[int]:
     """Voters that are exact duplicates of an earlier one: the same tokens; or, where only text is
     known, the same text and log-probability."""
-    tokens, texts = voters.tokens, voters.texts
-    keys: Iterable[tuple[int, object]]
-    if tokens is not None:
-        keys = ((i, _identity(voters, i) if ids is None else tuple(ids)) for i, ids in enumerate(tokens))
-    elif not voters.complete or voters.logprobs is None:
-        keys = ((i, _identity(voters, i)) for i in range(len(voters)))
-    elif len(set(voters.logprobs.tolist())) == len(voters):
+    if voters.tokens is None and voters.complete and len(set(voters.numbers or ())) == len(voters):
         return []  # the usual case: numbers are quicker to compare than texts
-    else:
-        shared = _sharing(voters.logprobs)
-        keys = ((i, (texts[i], voters.logprobs[i])) for i in shared) if texts is not None else ()
-    seen: set[object] = set()
-    return [i for i, key in keys if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    tokens = voters.tokens or [None] * len(voters)
+    first: dict[object, int] = {}
+    for i, ids in enumerate(tokens):
+        first.setdefault((voters.content(i), voters.logprob(i)) if ids is None else tuple(ids), i)
+    kept = set(first.values())
+    return [i for i in range(len(voters)) if i not in kept]
 
 
 def distinct_mass(hypotheses: Iterable[Hypothesis]) -> float:
@@ -78,24 +73,12 @@ def distinct_mass(hypotheses: Iterable[Hypothesis]) -> float:
     return math.fsum(map(math.exp, best.values()))
 
 
-def _identity(voters: Hypotheses, index: int) -> tuple[object, object]:
-    return voters.content(index), voters.logprob(index)
-
-
-def _sharing(numbers: Array) -> list[int]:
-    """The indices of numbers that occur more than once."""
-    ordered = np.sort(numbers)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    indices: list[int] = np.flatnonzero(np.isin(numbers, twice)).tolist()
-    return indices
-
-
-def equal(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+def equal(voters: Hypotheses, temperature: float, original: Hypotheses) -> Array:
     """Every voter the same; right for samples, which come as often as they are probable."""
     return np.full(len(voters), 1.0 / len(voters))
 
 
-def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+def importance(voters: Hypotheses, temperature: float, original: Hypotheses) -> Array:
     """The voters' own weights, for samples drawn without replacement (stochastic beam search)."""
     if voters.weights is None or np.isnan(voters.weights).any():
         raise DataError(
@@ -105,36 +88,34 @@ def importance(voters: Hypotheses, temperature: float, given: Hypotheses) -> Arr
     return _normalised(voters.weights.tolist())
 
 
-def confidence(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+def confidence(voters: Hypotheses, temperature: float, original: Hypotheses) -> Array:
     """exp(c / T), where c is the mean log-probability of the voter's tokens, whatever it wrote to itself
     included: samples of which the model is sure count more (self-consistency by confidence)."""
-    lists = _token_logprobs(given)
-    if lists is not None:
-        return _confident([math.fsum(one) / len(one) if one else 0.0 for one in lists], temperature)
-    logprobs = given.known_logprobs("weights='confidence'", "token_logprobs, or use weights='count'")
-    return _confident((logprobs / given.lengths()).tolist(), temperature)
+    if any(voter.token_logprobs is None for voter in original):
+        totals = original.known_logprobs("weights='confidence'", "token_logprobs, or use weights='count'")
+        return softmax(totals / original.lengths(), temperature, [])
+    logprobs = _token_logprobs(original, "confidence")
+    return _confident([math.fsum(row) / len(row) if row else 0.0 for row in logprobs], temperature)
 
 
-def lowest_confidence(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
-    """The same, where c is that of the least confident group of neighbouring tokens (`group_size`)."""
-    return _confident([min(_group_means(one)) for one in _needed(given, "lowest_confidence")], temperature)
+def lowest_confidence(voters: Hypotheses, temperature: float, original: Hypotheses) -> Array:
+    """The same, where c is that of the least confident group of neighbouring tokens."""
+    logprobs = _token_logprobs(original, "lowest_confidence")
+    return _confident([min(_group_means(row)) for row in logprobs], temperature)
 
 
-def last_confidence(voters: Hypotheses, temperature: float, given: Hypotheses) -> Array:
+def last_confidence(voters: Hypotheses, temperature: float, original: Hypotheses) -> Array:
     """The same, where c is that of the last group of tokens, with the answer in it."""
-    return _confident([_group_means(one)[-1] for one in _needed(given, "last_confidence")], temperature)
-
-
-def group_size(tokens: int) -> int:
-    """A tenth of the tokens, at least 16 and at most 2,048."""
-    return min(max(16, tokens // 10), 2048)
+    logprobs = _token_logprobs(original, "last_confidence")
+    return _confident([_group_means(row)[-1] for row in logprobs], temperature)
 
 
 def _group_means(logprobs: Sequence[float]) -> list[float]:
-    """The mean of each run of `group_size` tokens, in order; of all where there are fewer."""
+    """The mean of each group of neighbouring tokens, in order: a tenth of the tokens, at least 16 (of all
+    where there are fewer) and at most 2,048."""
     if not logprobs:
         return [0.0]
-    size = min(group_size(len(logprobs)), len(logprobs))
+    size = min(max(16, len(logprobs) // 10), 2048, len(logprobs))
     sums = np.cumsum([0.0, *logprobs])
     means: list[float] = ((sums[size:] - sums[:-size]) / size).tolist()
     return means
@@ -144,20 +125,15 @@ def _confident(confidences: Sequence[float], temperature: float) -> Array:
     return softmax(np.array(confidences, dtype=np.float64), temperature, [])
 
 
-def _token_logprobs(voters: Hypotheses) -> list[Sequence[float]] | None:
-    """Those of every voter; None unless all are known."""
-    lists = [voter.token_logprobs for voter in voters]
-    return None if any(one is None for one in lists) else lists  # type: ignore[return-value]
-
-
-def _needed(voters: Hypotheses, scheme: str) -> list[Sequence[float]]:
-    if (lists := _token_logprobs(voters)) is not None:
-        return lists
-    index = next(i for i, voter in enumerate(voters) if voter.token_logprobs is None)
-    raise DataError(
-        f"is missing; weights={scheme!r} needs it for every voter. Give it, or use weights='count'.",
-        field=f"{voters.role}[{index}].token_logprobs",
-    )
+def _token_logprobs(voters: Hypotheses, scheme: str) -> list[Sequence[float]]:
+    """Those of every voter; the first without them is named."""
+    for i, voter in enumerate(voters):
+        if voter.token_logprobs is None:
+            raise DataError(
+                f"is missing; weights={scheme!r} needs it for every voter. Give it, or use weights='count'.",
+                field=f"{voters.role}[{i}].token_logprobs",
+            )
+    return [voter.token_logprobs or () for voter in voters]
 
 
 #: By the confidence of a model in its own samples; off unless asked for.
@@ -173,43 +149,43 @@ def weigh(
     voters: Hypotheses,
     weights: str | Sequence[float] | None,
     temperature: float,
-    given: Hypotheses,
+    original: Hypotheses,
     shares: Shares | str | None = None,
 ) -> tuple[str, Array]:
     """The name of the weighting for the signature, and one weight for each voter, summing to 1.
 
-    `given` are the same voters before their texts were normalised or merged, `shares` those of a panel's
+    `original` are the same voters before their texts were normalised or merged, `shares` those of a panel's
     members; where these are weighed differently, the name has all, in the order of the members.
     """
     panel = panel_of(voters, shares)
     if panel is None:
-        return _weigh(voters, weights, temperature, given)
+        return _weigh(voters, weights, temperature, original)
     names, column = [], np.zeros(len(voters))
-    for indices, name, part in weigh_members(voters, weights, temperature, given):
+    for indices, name, part in weigh_members(voters, weights, temperature, original):
         names.append(name)
         column[indices] = panel.shares[voters.members[indices[0]]] * part  # type: ignore[index]
     return names[0] if len(set(names)) == 1 else ",".join(names), column
 
 
 def weigh_members(
-    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, given: Hypotheses
+    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, original: Hypotheses
 ) -> Iterator[tuple[list[int], str, Array]]:
     """The voters of each member, the name of their weighting, and their weights, which sum to 1."""
     if not (weights is None or isinstance(weights, str)):
-        _given(voters, weights)  # one for each voter
-    for (indices, part), (_, part_given) in zip(voters.by_member(), given.by_member(), strict=True):
-        some = weights if weights is None or isinstance(weights, str) else [weights[i] for i in indices]
-        yield indices, *_weigh(part, some, temperature, part_given)
+        _numbers(voters, weights)  # one for each voter
+    for (indices, part), (_, original_part) in zip(voters.by_member(), original.by_member(), strict=True):
+        scheme = weights if weights is None or isinstance(weights, str) else [weights[i] for i in indices]
+        yield indices, *_weigh(part, scheme, temperature, original_part)
 
 
 def _weigh(
-    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, given: Hypotheses
+    voters: Hypotheses, weights: str | Sequence[float] | None, temperature: float, original: Hypotheses
 ) -> tuple[str, Array]:
     if weights is None or isinstance(weights, str):
         name = weights or default_weights(voters)
-        shares = WEIGHTS[name](voters, temperature, given)
+        shares = WEIGHTS[name](voters, temperature, original)
     else:
-        name, shares = "given", _given(voters, weights)
+        name, shares = "given", _numbers(voters, weights)
     if not any(shares.tolist()):  # of ten numbers a fifth of the time that numpy's own takes
         raise DataError(
             "all voters have weight 0 (every probability is 0), so nobody votes; use weights='count'.",
@@ -218,7 +194,7 @@ def _weigh(
     return name, shares
 
 
-def _given(voters: Hypotheses, weights: Sequence[float]) -> Array:
+def _numbers(voters: Hypotheses, weights: Sequence[float]) -> Array:
     try:
         masses = [_number(weight, i) for i, weight in enumerate(weights)]
     except TypeError:
