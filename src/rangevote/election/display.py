@@ -57,11 +57,11 @@ class CandidateRow(NamedTuple):
 def rows(result: Result) -> list[CandidateRow]:
     """The best candidates in their order, and, however far down, the elected and the most likely one."""
     likely = most_likely(result.candidates)
-    shown = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
+    indices = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
     return [
         CandidateRow(index, _cells(result, index, rank, likely), index in result.elected)
         for rank, index in enumerate(result.ranking, 1)
-        if index in shown
+        if index in indices
     ]
 
 
@@ -94,10 +94,10 @@ def _answers(result: Result) -> str:
     if result.answers is None:
         return ""
     votes = result.answers.votes.items()
-    listed = [f"{_cut(name, 40)} ({vote.count}, {vote.share:.0%})" for name, vote in votes]
+    answers = [f"{_cut(name, 40)} ({vote.count}, {vote.share:.0%})" for name, vote in votes]
     abstained = result.answers.abstained
     none = f"; {_counted(abstained, 'voter')} without an answer" if abstained else ""
-    return f"; answers: {_list(listed, MOST_ANSWERS) or 'none'}{none}"
+    return f"; answers: {_list(answers, MOST_ANSWERS) or 'none'}{none}"
 
 
 def _list(entries: list[str], most: int) -> str:
@@ -107,16 +107,16 @@ def _list(entries: list[str], most: int) -> str:
 
 def html(result: Result) -> str:
     """A table for a notebook, words shaded by their votes: all text escaped, no script, nothing loaded."""
-    listed = rows(result)
+    shown = rows(result)
     few = 0 < len(result.voters) <= MOST_VOTERS
-    shaded = _shaded(result, listed) if few else [escape(row.cells[TEXT]) for row in listed]
+    shaded = _shaded(result, shown) if few else [escape(row.cells[TEXT]) for row in shown]
     reason = "".join(f"“{part}”" if isinstance(part, Quote) else part for part in why(result)) if few else ""
     # inline, since notebooks have styles of their own for tables and may drop ours
     kinds = {True: ' class="n" style="text-align:right"', False: ' style="text-align:left"'}
     columns = _columns(result)
     head = "".join(f'<th scope="col"{kinds[number]}>{name}</th>' for name, number in columns)
     body = ""
-    for row, marked in zip(listed, shaded, strict=True):
+    for row, marked in zip(shown, shaded, strict=True):
         cells = [
             f"<td{kinds[number]}>{escape(cell)}</td>"
             for (_, number), cell in zip(columns, row.cells, strict=True)
@@ -127,21 +127,19 @@ def html(result: Result) -> str:
     return (
         f'<div class="rangevote-result"><style>{STYLE}</style><table style="table-layout:auto">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{paragraph}"
-        f"<p>{escape(summary(result))}{_rest(result, listed)}</p>"
+        f"<p>{escape(summary(result))}{_rest(result, shown)}</p>"
         f"<p><code>{escape(result.signature)}</code></p></div>"
     )
 
 
-def _shaded(result: Result, listed: list[CandidateRow]) -> list[str]:
-    """The texts as HTML, each word shaded by its votes, full for the best word of all that are listed."""
+def _shaded(result: Result, shown: list[CandidateRow]) -> list[str]:
+    """The texts as HTML, each word shaded by its votes, full for the best word of all that are shown."""
     votes = NgramVotes(result)
-    words = [votes.words(row.candidate) for row in listed]
-    largest = max((vote for some in words for _, vote in some or ()), default=0.0)
+    words = [votes.words(row.candidate) for row in shown]
+    largest = max((vote for row in words for _, vote in row or ()), default=0.0)
     return [
-        escape(row.cells[TEXT])
-        if some is None or largest <= 0
-        else _with_shades(row.cells[TEXT], some, largest)
-        for row, some in zip(listed, words, strict=True)
+        _with_shades(row.cells[TEXT], of_row, largest) if of_row and largest > 0 else escape(row.cells[TEXT])
+        for row, of_row in zip(shown, words, strict=True)
     ]
 
 
@@ -155,8 +153,11 @@ def _with_shades(text: str, words: list[tuple[str, float]], largest: float) -> s
             continue
         shade = min(SHADES, math.ceil(SHADES * vote / largest))
         end = begin + len(word)
-        shown = escape(text[begin:end])
-        parts += [escape(text[done:begin]), f'<span class="v{shade}">{shown}</span>' if shade > 0 else shown]
+        marked = escape(text[begin:end])
+        parts += [
+            escape(text[done:begin]),
+            f'<span class="v{shade}">{marked}</span>' if shade > 0 else marked,
+        ]
         done = end
     return "".join(parts) + escape(text[done:])
 
@@ -167,14 +168,14 @@ def table(result: Result) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    listed = rows(result)
+    shown = rows(result)
     drawn = Table()
     for name, number in _columns(result):
         drawn.add_column(name, justify="right" if number else "left", no_wrap=number)
-    for row in listed:
+    for row in shown:
         cells = [Text(escape_controls(cell)) for cell in row.cells]
         drawn.add_row(*cells, style="bold green" if row.elected else None)
-    footer = f"{summary(result)}{_rest(result, listed)}"
+    footer = f"{summary(result)}{_rest(result, shown)}"
     return Group(drawn, Text(escape_controls(footer)), Text(escape_controls(result.signature), style="dim"))
 
 
@@ -221,8 +222,8 @@ def _number(number: float | None, form: str) -> str:
     return format(number, form) if number is not None and math.isfinite(number) else "–"
 
 
-def _rest(result: Result, listed: list[CandidateRow]) -> str:
-    rest = len(result.candidates) - len(listed)
+def _rest(result: Result, shown: list[CandidateRow]) -> str:
+    rest = len(result.candidates) - len(shown)
     return f"; {_counted(rest, 'candidate')} not shown" if rest else ""
 
 

@@ -163,9 +163,9 @@ def field_agreement(result: Result, index: int) -> tuple[FieldAgreement, ...] | 
 def _leaves(hypotheses: Hypotheses) -> Iterator[dict[str, str]]:
     """The values of each by their paths; of one call of a tool those are its name and its arguments."""
     calls = hypotheses.tool_calls or [None] * len(hypotheses)
-    for i, some in enumerate(calls):
+    for i, tool_calls in enumerate(calls):
         text = str(hypotheses.content(i))
-        yield dict(json_leaves(text[1:-1] if some and len(some) == 1 else text))
+        yield dict(json_leaves(text[1:-1] if tool_calls and len(tool_calls) == 1 else text))
 
 
 class Earned(NamedTuple):
@@ -263,15 +263,15 @@ class CountedVotes:
         return self._index.tokens(sequence)
 
     def earned(self, tokens: Sequence[Hashable]) -> list[Earned]:
-        measure, found = self._measure, []
+        measure, result = self._measure, []
         for n, (votes, bits) in zip(measure.orders, self._votes, strict=True):
             items = list(plain.items_of(tokens, n, measure.bag, measure.short))
             size = min(n, len(tokens))
             scale = 1.0 if measure.a == 0 else math.pow(len(items), -measure.a) if items else 1.0
-            places = iter(range(len(tokens) - size + 1))
+            begins = iter(range(len(tokens) - size + 1))
             for item in items:  # in the order of the text; of a set, what repeats an earlier one is not there
                 gram = item[0] if measure.bag else item
-                begin = next(place for place in places if tuple(tokens[place : place + size]) == gram)
+                begin = next(i for i in begins if tuple(tokens[i : i + size]) == gram)
                 part = math.ldexp(float(votes.get(item, 0)), -bits) / len(measure.orders)
-                found.append(Earned(begin, size, n, self._share * (part * scale)))
-        return found
+                result.append(Earned(begin, size, n, self._share * (part * scale)))
+        return result

@@ -46,10 +46,10 @@ def _merged(rows: list[Hypothesis], duplicates: set[int], role: str) -> list[Hyp
     merged = list(rows)
     for members in groups.values():
         counting = [i for i in members if i not in duplicates]
-        known = [logprob for i in counting if (logprob := rows[i].logprob) is not None]
-        if len(members) == 1 or not counting or len(known) < len(counting):
+        logprobs = [logprob for i in counting if (logprob := rows[i].logprob) is not None]
+        if len(members) == 1 or not counting or len(logprobs) < len(counting):
             continue
-        total = float(np.logaddexp.reduce(sorted(known)))
+        total = float(np.logaddexp.reduce(sorted(logprobs)))
         if total > LOGPROB_SLACK:
             raise DataError(
                 f"the probabilities of this text sum to {math.exp(total):.4g}; more than 1 cannot be merged.",

@@ -136,15 +136,15 @@ def ranked(scores: Array, candidates: Hypotheses) -> np.ndarray[tuple[int, ...],
     """Indices, best first: higher score, then higher own log-probability, then first in the list."""
     if candidates.logprobs is None:
         return np.argsort(-scores, kind="stable")
-    own = np.where(np.isnan(candidates.logprobs), np.inf, -candidates.logprobs)
-    return np.asarray(np.lexsort((own, -scores)))
+    unlikely = np.where(np.isnan(candidates.logprobs), np.inf, -candidates.logprobs)
+    return np.asarray(np.lexsort((unlikely, -scores)))
 
 
 def leader(scores: Array, candidates: Hypotheses) -> int:
     """The first of `ranked`; a clear one needs no sorting."""
-    listed = scores.tolist()
-    best = max(listed)
-    return listed.index(best) if listed.count(best) == 1 else int(ranked(scores, candidates)[0])
+    numbers = scores.tolist()
+    best = max(numbers)
+    return numbers.index(best) if numbers.count(best) == 1 else int(ranked(scores, candidates)[0])
 
 
 def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
@@ -157,12 +157,12 @@ def group_keys(contest: Contest, scores: Array) -> list[Hashable]:
         return same_content(candidates)
     if contest.evidence is not None:
         return similarity.keys(candidates)
-    listed = scores.tolist()
-    times = Counter(listed)
-    tied = [i for i, score in enumerate(listed) if times[score] > 1]
-    keys: list[Hashable] = list(range(len(listed)))
+    numbers = scores.tolist()
+    counts = Counter(numbers)
+    tied = [i for i, score in enumerate(numbers) if counts[score] > 1]
+    keys: list[Hashable] = list(range(len(numbers)))
     for i, key in zip(tied, similarity.keys(candidates.pick(tied)) if tied else (), strict=True):
-        keys[i] = (listed[i], key)
+        keys[i] = (numbers[i], key)
     return keys
 
 
@@ -197,10 +197,10 @@ def reweighted(contest: Contest, winners: int) -> RuleOutcome:
     scores = contest.scores(contest.weights)
     elected = [leader(scores, contest.candidates)]
     keys = group_keys(contest, scores) if winners > 1 else []
-    given = np.zeros_like(contest.weights)  # (voters,): grades for the winners so far
+    support = np.zeros_like(contest.weights)  # (voters,): grades for the winners so far
     while len(elected) < min(winners, len(set(keys))):
-        given += np.maximum(contest.grades_for(elected[-1]), 0.0)
-        weights = contest.weights / (1.0 + given)
+        support += np.maximum(contest.grades_for(elected[-1]), 0.0)
+        weights = contest.weights / (1.0 + support)
         left = contest.scores(weights, math.fsum(weights.tolist()))  # (candidates,)
         represented = {keys[i] for i in elected}
         others = [i for i, key in enumerate(keys) if key not in represented]

@@ -6,10 +6,11 @@ one model are; how many samples a batch has may depend on those before it, not o
 Against every rival group r somebody bets. For the voters of one batch the bet backs l, who led before that
 batch (the first names a leader, and nobody bets on it):
 
-    x = (sim(v, l) + own(l) - sim(v, r) - own(r) + within) / width  >= -1
+    x = (sim(v, l) + evidence(l) - sim(v, r) - evidence(r) + within) / width  >= -1
 
-where own is what of a score does not depend on the voters (`likelihood`). Suppose that r is the true winner.
-Then, with within = 0, the mean of x is at most 0 whoever is backed, so for a stake b in (0, 1) the wealth
+where evidence is what of a score does not depend on the voters (`likelihood`). Suppose that r is the true
+winner. Then, with within = 0, the mean of x is at most 0 whoever is backed, so for a stake b in (0, 1) the
+wealth
 
     W_b = product over voters of (1 + b x)
 
@@ -106,14 +107,14 @@ def deal(ends: Sequence[int]) -> tuple[Integers, Integers]:
 
 
 class Bets(NamedTuple):
-    """What is bet on: `totals` (voters, groups) are grades with what is a group's `own` (groups,).
+    """What is bet on: `totals` (voters, groups) are grades with the `evidence` of each group (groups,).
 
     `width` is the largest difference of two grades, `ends` says how many voters there were after each batch,
     `powers` (voters,) what the voters of a panel count, at most 1.
     """
 
     totals: Array
-    own: Array
+    evidence: Array
     width: float
     ends: Integers
     within: float = 0.0
@@ -132,11 +133,11 @@ class Bets(NamedTuple):
 
     def log_wealth(self) -> Array:
         """What those who bet against each group have after each batch, shape (batches, groups)."""
-        totals, own, width, ends, within, powers = self
+        totals, evidence, width, ends, within, powers = self
         leaders = self.leaders()
         backed = np.repeat(np.concatenate([leaders[:1], leaders[:-1]]), np.diff(ends, prepend=0))  # (voters,)
         ahead = np.take_along_axis(totals, backed[:, None], axis=1) - totals + within  # (voters, groups)
-        worst = width + own - own[backed][:, None] - within
+        worst = width + evidence - evidence[backed][:, None] - within
         wins = ahead / np.maximum(worst, NARROWEST)
         wins[: ends[0]] = 0.0  # nobody leads yet
         wins[np.arange(len(backed)), backed] = 0.0

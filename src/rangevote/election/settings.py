@@ -572,7 +572,8 @@ def with_option_names(function: F) -> F:
     """Replace `**options` in the signature of a function by the options themselves, which IPython completes
     and `help` shows."""
     signature = inspect.signature(function)
-    named = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    parameters = signature.parameters.values()
+    named = [parameter for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
     named += [
         inspect.Parameter(
             option.name,

@@ -106,8 +106,8 @@ class Electorate:
         `member` is the member of a panel that they belong to, or they are given by member; then all voters
         belong to one. A batch that is refused leaves the electorate as it was.
         """
-        listed = [voters] if isinstance(voters, (str, Hypothesis)) else voters
-        batch = Hypotheses.of(listed, logprobs, role="voters")
+        several = [voters] if isinstance(voters, (str, Hypothesis)) else voters
+        batch = Hypotheses.of(several, logprobs, role="voters")
         if member is not None:
             batch = batch.of_member(member)
         if len(self) and len(batch) and (batch.members is None) != (self._all().members is None):
@@ -202,23 +202,23 @@ class Electorate:
         dealt, ends, powers = self._dealt()
         if self._settings.measure.staged:
             return len(dealt) > 0 and self._stages_decided(1 - confidence, within)
-        grades, own = self._answers(dealt) if self._open else self._grades()
+        grades, evidence = self._answers(dealt) if self._open else self._grades()
         groups = grades.shape[1]
         if groups == 1 or not len(dealt):
             return groups == 1 and not self._open
         left = list(range(groups))  # groups without a seat
         seats = min(self._settings.winners, groups - 1)
         grades, alpha = grades[dealt], (1 - confidence) / seats
-        power, given = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
+        power, support = np.ones((len(grades), 1)), np.zeros((len(grades), 1))  # of each voter
         for _ in range(seats):
-            total = power * (grades + own)[:, left]
-            winner = Bets(total, own[left], self._width(), ends, within, powers).sole_survivor(alpha)
+            totals = power * (grades + evidence)[:, left]
+            winner = Bets(totals, evidence[left], self._width(), ends, within, powers).sole_survivor(alpha)
             if winner is None:
                 return False
             leader = left.pop(winner)
             if self._settings.rule == "reweighted":
-                given += np.maximum(grades[:, [leader]], 0.0)
-                power = 1.0 / (1.0 + given)
+                support += np.maximum(grades[:, [leader]], 0.0)
+                power = 1.0 / (1.0 + support)
         return True
 
     def _dealt(self) -> tuple[Integers, Integers, Array]:
@@ -254,16 +254,16 @@ class Electorate:
                 columns = np.argsort((totals != 0).argmax(axis=0), kind="stable")
                 totals = np.hstack([np.zeros((len(totals), 1)), totals[:, columns]])
                 leader = 1 + int(np.flatnonzero(columns == leader)[0])
-            own = np.zeros(totals.shape[1])
-            bets = Bets(totals, own, self._width(), ends, within, powers)
-            if len(own) > 1 and leader != bets.sole_survivor(alpha / 3):
+            groups = totals.shape[1]
+            bets = Bets(totals, np.zeros(groups), self._width(), ends, within, powers)
+            if groups > 1 and leader != bets.sole_survivor(alpha / 3):
                 return False
         return True
 
     def _grades(self) -> tuple[Array, Array]:
-        """What voters give to each group (voters, groups), and what is the group's own (groups,)."""
-        own = self._evidence[self._firsts]
-        return self._poll.matrix()[:, self._firsts], np.where(own > -math.inf, own, 0.0)
+        """What voters give to each group (voters, groups), and the evidence of the group (groups,)."""
+        evidence = self._evidence[self._firsts]
+        return self._poll.matrix()[:, self._firsts], np.where(evidence > -math.inf, evidence, 0.0)
 
     def _answers(self, dealt: Integers) -> tuple[Array, Array]:
         """The same for one answer that nobody has given yet, and then for the answers so far.
@@ -277,7 +277,7 @@ class Electorate:
 
     @cached_property
     def _firsts(self) -> list[int]:
-        """The best candidate of each group by its own evidence: its voters' grades are those of the group.
+        """The best candidate of each group by its evidence: its voters' grades are those of the group.
 
         A group without any probability can win nothing, unless all are like that.
         """
