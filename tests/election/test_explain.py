@@ -6,10 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 
 import rangevote as rv
-from tests.election.draws import MEASURES, texts, weighted
 from tests.similarity.samples import EVERY, full, sentences
 
 
@@ -21,29 +19,18 @@ def random_result(label: str, seed: int, **options):
 
 
 @pytest.mark.parametrize("label", EVERY)
-def test_what_the_voters_gave_sums_to_the_score(label):
+def test_what_the_voters_gave_and_what_ngrams_earned_sum_to_the_score(label):
     result = random_result(label, 0, weights="probability")
     for i, score in enumerate(result.scores):
         explanation = result.explain(i)
         assert explanation.score == score
         assert explanation.index == i
-        assert math.fsum(vote.score for vote in explanation.voters) == pytest.approx(score, abs=1e-12)
+        for parts in (explanation.voters, explanation.ngrams or explanation.voters):
+            assert math.fsum(part.score for part in parts) == pytest.approx(score, abs=1e-12)
         assert sorted(vote.voter for vote in explanation.voters) == list(range(8))
         for vote in explanation.voters:
             assert vote.score == vote.weight * vote.grade
             assert vote.weight == result.weights[vote.voter]
-
-
-@pytest.mark.parametrize("name", MEASURES)
-@settings(max_examples=10)
-@given(candidates=texts, voters=weighted())
-def test_the_parts_of_any_score_sum_to_it(name, candidates, voters):
-    result = rv.elect(candidates, voters=voters[0], weights=voters[1], similarity=name)
-    explanation = result.explain()
-    assert explanation.index == result.leader
-    assert math.fsum(vote.score for vote in explanation.voters) == pytest.approx(result.score, abs=1e-12)
-    if explanation.ngrams is not None:
-        assert math.fsum(p.score for p in explanation.ngrams) == pytest.approx(result.score, abs=1e-12)
 
 
 @pytest.mark.parametrize("label", ["overlap_2", "bleu_4"])

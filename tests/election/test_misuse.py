@@ -21,11 +21,6 @@ BAD_LISTS = {
     "floats as token ids": ([[1.5, 2.0]], rv.DataError, r"^candidates\[0\].* token ids"),
     "bools as token ids": ([[True, False]], rv.DataError, r"^candidates\[0\].* token ids"),
     "a float array": ([np.array([0.5])], rv.DataError, r"^candidates\[0\].* token ids"),
-    "no content": (
-        [Hypothesis(logprob=-1.0)],
-        rv.DataError,
-        r"^candidates\[0\]: has neither text nor tokens",
-    ),
     "text or tokens": (
         [Hypothesis(tokens=(1,)), Hypothesis(text="a")],
         rv.DataError,
@@ -61,6 +56,7 @@ def test_an_empty_list_of_voters_is_refused():
 
 BAD_LOGPROBS = {
     "too few": ([-1.0], rv.UsageError, r"^2 candidates but 1 log-probabilities; give exactly one for each"),
+    "none": ([], rv.UsageError, r"^2 candidates but 0 log-probabilities"),
     "NaN": ([-1.0, math.nan], rv.DataError, r"^candidates\[1\]\.logprob: nan is not a log-probability"),
     "+inf": ([math.inf, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: inf is not a log-probability"),
     "a probability": (

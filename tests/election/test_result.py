@@ -215,11 +215,3 @@ def test_the_rule_cluster_reports_the_shares_of_all_answers():
     result = rv.elect(["1", "1", "2", "so 1"], similarity="exact:last_number", rule="cluster")
     assert {name: vote.share for name, vote in result.votes.items()} == {"1": 0.75, "2": 0.25}
     assert [group.share for group in result.groups] == [0.75, 0.25]
-
-
-@pytest.mark.parametrize("options", [{}, {"similarity": "exact"}, {"voters": ["a"]}])
-def test_an_empty_list_of_logprobs_is_refused_on_every_path(options):
-    with pytest.raises(rv.UsageError, match="2 candidates but 0 log-probabilities"):
-        rv.elect(["a b", "a c"], [], **options)
-    with pytest.raises(rv.UsageError, match="1 voters but 0 log-probabilities"):
-        rv.elect(["a b", "a c"], voters=["a b"], voter_logprobs=[])
