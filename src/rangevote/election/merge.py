@@ -17,19 +17,20 @@ Names and items are in the order in which most samples have them. Nothing depend
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from rangevote.errors import DataError
+from rangevote.errors import DataError, UsageError, need
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity.base import Measure
 from rangevote.similarity.json_leaves import canonical, path_below, read_json
@@ -236,6 +237,28 @@ class Merging(NamedTuple):
             left_out += [(len(values), *steps) for steps in node.left_out]
             values.append(node.value)
         return Node(values, shares, left_out) if values else Node(ABSENT, {}, left_out or [()])
+
+
+def fault_finder(schema: Mapping[str, Any]) -> Callable[[Any], str]:
+    """The function that says what a value lacks to fit a JSON schema, "" if it fits. Nothing is fetched."""
+    jsonschema = need("jsonschema", "schema", "checking samples by a JSON schema")
+    registry = importlib.import_module("referencing").Registry()
+    try:
+        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        where = "".join(f"[{step!r}]" for step in error.absolute_path)
+        raise UsageError(f"schema{where} is not valid JSON Schema: {error.message[:200]}") from None
+    validator = kind(schema, registry=registry)
+
+    def fault(value: Any) -> str:
+        try:
+            error = jsonschema.exceptions.best_match(validator.iter_errors(value))
+        except Exception as unresolved:  # of the package `referencing`, or a regular expression
+            raise UsageError(f"the schema cannot be used: {str(unresolved)[:200]}") from None
+        return "" if error is None else f"{error.json_path}: {error.message}"[:200]
+
+    return fault
 
 
 Label = tuple[str, int]  # the key of an item, and how many equal ones the sample has before it

@@ -44,10 +44,10 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from rangevote import __version__
-from rangevote.election.merge import Merging
+from rangevote.election.merge import Merging, fault_finder
 from rangevote.election.rules import RULES, WITHOUT_VOTERS, evidence
 from rangevote.election.weights import AGREEMENT, CONFIDENCE, WEIGHTS, PanelShares, Shares, check_shares
-from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, need, shown
+from rangevote.errors import DataError, SetupError, UsageError, choose, nearest, shown
 from rangevote.hypothesis import Array, Hypotheses, is_number
 from rangevote.kernel import Election
 from rangevote.similarity import DEFAULT_PRESET, PRESETS, Preset, get_similarity, spelled
@@ -135,28 +135,6 @@ def _score_weights(name: str, value: Any) -> None:
         )
     for score, x in value.items():
         _number("a finite number", lambda x: True)(f"{name}[{score!r}]", x)
-
-
-def fault_finder(schema: Mapping[str, Any]) -> Callable[[Any], str]:
-    """The function that says what a value lacks to fit a JSON schema, "" if it fits. Nothing is fetched."""
-    jsonschema = need("jsonschema", "schema", "checking samples by a JSON schema")
-    registry = importlib.import_module("referencing").Registry()
-    try:
-        kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-        kind.check_schema(schema)
-    except jsonschema.SchemaError as error:
-        where = "".join(f"[{step!r}]" for step in error.absolute_path)
-        raise UsageError(f"schema{where} is not valid JSON Schema: {error.message[:200]}") from None
-    validator = kind(schema, registry=registry)
-
-    def fault(value: Any) -> str:
-        try:
-            error = jsonschema.exceptions.best_match(validator.iter_errors(value))
-        except Exception as unresolved:  # of the package `referencing`, or a regular expression
-            raise UsageError(f"the schema cannot be used: {str(unresolved)[:200]}") from None
-        return "" if error is None else f"{error.json_path}: {error.message}"[:200]
-
-    return fault
 
 
 def _schema(name: str, value: Any) -> None:
@@ -365,24 +343,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             value = getattr(self, option.name)
             if option.check is not None and value is not option.default:
                 option.check(option.name, value)
-        for option in SCHEMA.values() if self.rule in WITHOUT_VOTERS else ():
-            if option.votes and getattr(self, option.name):
-                raise UsageError(
-                    f"{option.name} is for votes, and nobody votes under rule={self.rule!r}; leave it out, "
-                    f"or use rule='range'."
-                )
-        if self.rule == "merge":
-            for name, value in (
-                ("winners", self.winners > 1),
-                ("likelihood", self.likelihood),
-                ("scores", self.scores),
-            ):
-                if value:
-                    raise UsageError(
-                        f"{name} does not apply to rule='merge', which makes one object; leave it out."
-                    )
-        elif self.schema is not None:
-            raise UsageError("schema is for rule='merge'; set that rule, or leave the schema out.")
+        self._refuse_options_without_a_meaning()
         similarity, preset = self.similarity, self.preset
         if preset is None and similarity is None:
             preset = DEFAULT_PRESET
@@ -399,6 +360,23 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
                 f"16 summarisers on 50 articles and of 13 translators on 529 segments). Use a similarity "
                 f"of answers such as 'exact:last_number', leave shares out for equal shares, or give numbers."
             )
+
+    def _refuse_options_without_a_meaning(self) -> None:
+        """Refuse options that say nothing under this rule."""
+        for option in SCHEMA.values() if self.rule in WITHOUT_VOTERS else ():
+            if option.votes and getattr(self, option.name):
+                raise UsageError(
+                    f"{option.name} is for votes, and nobody votes under rule={self.rule!r}; leave it out, "
+                    f"or use rule='range'."
+                )
+        for name in ("winners", "likelihood", "scores") if self.rule == "merge" else ():
+            value = getattr(self, name)
+            if value and value != SCHEMA[name].default:
+                raise UsageError(
+                    f"{name} does not apply to rule='merge', which makes one object; leave it out."
+                )
+        if self.schema is not None and self.rule != "merge":
+            raise UsageError("schema is for rule='merge'; set that rule, or leave the schema out.")
 
     @property
     def least_grade(self) -> float | None:
