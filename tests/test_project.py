@@ -45,12 +45,6 @@ def test_the_tree_names_what_is_there_and_all_of_it():
         assert folders <= set(tree())
 
 
-def test_the_version_is_the_same_everywhere():
-    metadata = (ROOT / "pyproject.toml").read_text()
-    assert 'dynamic = ["version"]' in metadata
-    assert 'metadata.version.input = "src/rangevote/__init__.py"' in metadata
-
-
 def test_the_changelog_has_what_is_not_released_first_and_no_numbers_of_issues():
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     sections = re.findall(r"^## (.+)$", text, re.MULTILINE)
