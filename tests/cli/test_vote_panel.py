@@ -179,10 +179,24 @@ def test_an_output_that_elects_itself_is_warned_of(run, panel):
 def test_a_member_that_never_wins_is_in_the_table_and_one_without_any_output_is_named(run):
     texts = {"a": "the train leaves at ten", "b": "a dog", "c": "the train leaves at ten today"}
     candidates = [{"text": text, "member": member} for member, text in texts.items()]
-    done = run("vote", "--shares", "a=1,b=1,c=1,z=1", stdin=lines({"candidates": candidates}))
-    assert "without outputs, of 1 ballots: 'z' in 1;" in done.err
+    done = run("vote", "--shares", "a=1,b=1,c=1,B2=1", stdin=lines({"candidates": candidates}))
+    assert "without outputs, of 1 ballots: 'B2' in 1;" in done.err
+    assert "'B2' has no output in any ballot, so its share has no effect" in done.err
+    assert "The other members are a, b, c. Did you mean 'b'?" in done.err
     table = [line.split() for line in done.err.splitlines()[-4:]]
-    assert sorted(table) == [[name, "0.250", str(int(name == "c"))] for name in "abcz"]
+    assert sorted(table) == [[name, "0.250", str(int(name == "c"))] for name in ("B2", *"abc")]
+
+
+def test_where_all_abstain_it_says_what_may_find_answers(run):
+    abstaining = [{"text": "who knows", "member": member} for member in "ab"]
+    answered = [{"text": "4", "member": member} for member in "ab"]
+    ballots = [{"candidates": abstaining}, {"candidates": answered}]
+    done = run("vote", "-s", "exact:last_number", stdin=lines(*ballots[:1] * 2))
+    assert "2 of 2 ballots have no winner." in done.err
+    assert "exact:last_number or exact:choice may find them" in done.err
+    done = run("vote", "-s", "exact:last_number", stdin=lines(*ballots))
+    assert "1 of 2 ballots have no winner." in done.err
+    assert "exact:choice" not in done.err
 
 
 # Shares by agreement

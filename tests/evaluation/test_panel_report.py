@@ -156,6 +156,28 @@ def test_texts_agree_by_their_similarity_in_both_directions_and_copies_are_named
     assert {(m.interval, m.agreement_share, m.accuracy) for m in report.members} == {(None, None, None)}
 
 
+@pytest.mark.parametrize(
+    ("outputs", "options", "far"),
+    [
+        (("x y", "x y z", "x z", "p q"), {"similarity": "overlap_1"}, "d"),
+        (("x y", "x y z", "x z", "z y"), {"similarity": "overlap_1"}, None),
+        (("x", "y", "z", "p q"), {"similarity": "overlap_1"}, None),  # nobody agrees with anybody
+    ],
+)
+def test_a_member_that_agrees_with_nobody_is_named(outputs, options, far):
+    assert_far_off(reported(*[panel(*zip("abcd", outputs, strict=True)) for _ in range(20)], **options), far)
+
+
+def test_a_member_whose_answers_nobody_gives_is_named():
+    answers = [(str(i), str(i + (i % 5 == 0)), str(i - (i % 4 == 0)), str(i + 500)) for i in range(40)]
+    assert_far_off(reported(*[panel(*zip("abcd", some, strict=True)) for some in answers], **ANSWERS), "d")
+
+
+def assert_far_off(report, far):
+    notes = [note for note in tables(report)[0].notes if "far off" in note]
+    assert [f": {far}. Look" in note for note in notes] == [True] * (far is not None)
+
+
 def test_members_that_never_meet_have_no_agreement():
     summary = reported(panel(("a", "1")), panel(("b", "1")), similarity="overlap_1")
     assert summary.matrix == [[None, None], [None, None]]

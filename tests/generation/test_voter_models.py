@@ -78,6 +78,7 @@ def test_sampling_until_it_is_decided_draws_from_the_voters_model(small, large):
     [
         ({}, r"need a search, such as voters='sample:100'"),
         ({"voters": "sample:9", "shares": {"small": 1.0}}, r"a number for each model that votes"),
+        ({"voters": "sample:9", "shares": "agreement", "similarity": "exact"}, r"vote --shares agreement"),
         ({"voters": "sample:9", "escalate": "share<1"}, r"needs a panel"),
         ({"voters": "sample:9", "tokenize": "tokens"}, r"tokens of different models cannot be compared"),
         (

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import click
 
-from rangevote.errors import UsageError
+from rangevote.errors import UsageError, nearest
 from rangevote.models.load import WhileLoading
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ ALL_EQUAL = (
     "in {equal:,} of {all:,} ballots all candidates are equal, so the vote decided nothing. If they "
     "are samples, draw them at a temperature above 0 and with different seeds: some clients, such as the API "
     "models of lm-eval, send the same seed for every sample."
+)
+NOBODY_ELECTED = (
+    "nobody is elected in any ballot: the similarity finds no answers in the outputs, or --min-score or "
+    "--min-share is too high. For answers in a text, exact:last_number or exact:choice may find them."
 )
 ALONE = (
     "in {alone:,} of {all:,} ballots the winner is the only output of a member that has half of the vote or "
@@ -202,6 +206,8 @@ class RunCounts:
             )
         if self.no_winner:
             notes.tell(f"{self.no_winner} of {ballots} ballots have no winner.")
+        if self.no_winner == ballots > 0:
+            notes.warn(NOBODY_ELECTED)
         if 2 * self.equal > ballots:
             notes.warn(ALL_EQUAL.format(equal=self.equal, all=ballots))
         if self.alone:
@@ -211,6 +217,14 @@ class RunCounts:
             notes.tell(
                 f"members of the panel without outputs, of {ballots:,} ballots: {', '.join(absences)}; their "
                 f"shares were divided among the others there."
+            )
+        absent = [name for name, number in self.left_out.items() if number == ballots]
+        if absent:
+            others = sorted(self.wins.keys() - set(absent))
+            notes.warn(
+                f"the member {absent[0]!r} has no output in any ballot, so its share has no effect; check "
+                f"its name or leave it out. The other members are {', '.join(others)}."
+                f"{nearest(absent[0], others)}"
             )
 
     def tell_members(self, notes: Notes, settings: Settings, agreement: Agreement | None = None) -> None:

@@ -298,7 +298,8 @@ def panel_of(voters: Hypotheses, shares: Shares | str | None) -> PanelShares | N
     for name in present:
         if name not in shares:
             raise DataError(
-                f"{name!r} has no share; shares are given for {', '.join(map(repr, shares))}.",
+                f"{name!r} has no share; shares are given for {', '.join(map(repr, shares))}. Give each "
+                f"member one, 0 if it is not to vote.",
                 field=f"{voters.role}[{voters.members.index(name)}].member",
             )
     largest = max(shares[name] for name in present)  # their sum neither overflows nor vanishes

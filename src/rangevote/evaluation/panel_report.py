@@ -7,13 +7,14 @@ import warnings
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from statistics import median
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from rangevote import __version__
-from rangevote.election.agreement import Agreement, AgreementTable, member_votes
+from rangevote.election.agreement import ANSWERS, Agreement, AgreementTable, member_votes
 from rangevote.election.elect import elect_ballot
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
@@ -30,6 +31,8 @@ from rangevote.text import escape_controls, finite
 
 #: Members that wrote the same text in this share of their common ballots are called copies.
 COPIES = 0.9
+#: Members whose texts agree with the others this much less than usual are named as far off.
+FAR_OFF = 0.1
 
 
 class MemberSummary(Struct, kw_only=True):
@@ -366,7 +369,24 @@ def _member_table(report: PanelSummary, labels: Sequence[str]) -> Table:
             "there is no estimate of accuracy, and shares are equal unless you give them.",
             "copies wrote the same text in nine of ten ballots or more.",
         ]
+    if far := _far_off(report):
+        notes.append(
+            f"far off, because these members hardly ever agree with the others: "
+            f"{', '.join(map(escape_controls, far))}. Look at their outputs, and leave them out or give them "
+            "smaller shares if they are wrong."
+        )
     return Table(columns, rows, "member", "Members of the panel", notes)
+
+
+def _far_off(report: PanelSummary) -> list[str]:
+    """Members whose agreement is near zero: for answers no better than chance, for texts far below the usual
+    one. Nobody where all are like that."""
+    known = {member.name: member.agreement for member in report.members if member.agreement is not None}
+    if not known:
+        return []
+    limit = 1 / ANSWERS if report.answers else FAR_OFF * median(known.values())
+    far = [name for name, agreement in known.items() if agreement <= limit]
+    return far if len(far) < len(known) else []
 
 
 def _accuracy_table(report: PanelSummary, labels: Sequence[str]) -> Table:

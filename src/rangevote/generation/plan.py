@@ -146,6 +146,12 @@ class GenerationPlan:
                 raise UsageError("escalate cannot be combined with voter models.")
         if len(voting) > 1 and settings.shares is None:  # so that a member that fails is named
             settings = settings.replace(shares=dict.fromkeys(voting, 1.0))
+        if isinstance(settings.shares, str):
+            raise UsageError(
+                f"shares={settings.shares!r} is found over a whole file of ballots: write one (--ballots "
+                f"FILE) for rangevote vote --shares agreement, or find the shares beforehand with rangevote "
+                f"tune --shares agreement and give them as --profile."
+            )
         if settings.shares is not None and set(settings.shares) != set(voting):
             raise UsageError(
                 f"shares must be a number for each model that votes, {', '.join(map(repr, voting))}; got "

@@ -98,8 +98,8 @@ class BestMember:
         sure = "beyond chance" if self.p < LEVEL else "within chance"
         return (
             f"The panel is {gain:.2f} below its best member, {self.name} ({self.score:.2f}; 95 % interval of "
-            f"the gain {ends}, p = {self.p:.2g}: {sure}). Use {self.name} alone, or leave out the members "
-            f"that do worst."
+            f"the gain {ends}, p = {self.p:.2g} as the best of several: {sure}). Use {self.name} alone, or "
+            f"leave out the members that do worst."
         )
 
 
