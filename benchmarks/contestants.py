@@ -23,10 +23,11 @@ Election = tuple[int, Any]
 def rangevote(
     texts: list[str], logprobs: list[float], *, similarity: str, weights: str | None = None
 ) -> Election:
-    """rangevote, called as a user calls it."""
+    """rangevote, called as a user calls it; words are cut at white space, as the peers cut them."""
     import rangevote as rv
 
-    result = rv.elect(texts, logprobs, similarity=similarity, weights=weights)
+    units = None if similarity == "chrf" else "space"
+    result = rv.elect(texts, logprobs, similarity=similarity, weights=weights, tokenize=units)
     return result.index, result.scores
 
 

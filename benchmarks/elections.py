@@ -1,4 +1,4 @@
-"""Elections against their peers, on the same lists in turn: in memory, file to file, and start-up."""
+"""Elections against their peers, on the same lists in turn: in memory, and start-up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,13 @@ from common import (
     PEERS,
     REAL,
     SCRATCH,
-    Run,
     Worker,
     command_line,
     run,
     say,
     write_lists,
 )
-from contestants import CONTESTANTS, LISTS, QUICK, ROUNDS, SIZES, overlap_2
+from contestants import CONTESTANTS, LISTS, QUICK, ROUNDS, SIZES
 
 Measured = dict[str, dict[str, list[dict[str, Any]]]]  # contestant -> k -> rounds
 PEER_PACKAGES = ("sacrebleu", "nltk", "fastchrf", "mbrs", "torch")
@@ -55,7 +54,7 @@ REAL_CONTESTANTS = (
 
 
 def measure(quick: bool) -> dict[str, Any]:
-    """All measurements, which take about ten minutes, quick or not."""
+    """All measurements, which take about ten minutes; quick ones have one round and peers no large lists."""
     with (
         tempfile.TemporaryDirectory() as name,
         Worker(Path(sys.executable)) as main_worker,
@@ -64,14 +63,12 @@ def measure(quick: bool) -> dict[str, Any]:
         folder, workers = Path(name), {"main": main_worker, "peers": peers}
         data: dict[str, Any] = {"versions": compared(workers)}
         say("start-up")
-        data["start-up"] = _or_error(start_up)
-        say("file to file")
-        data["files"] = _or_error(lambda: file_to_file(folder))
+        data["start-up"] = start_up(1 if quick else 21)
         say("elections")
-        data["speed"] = in_memory(workers, folder)
-        data["growth"] = growth(workers, folder)
+        data["speed"] = in_memory(workers, folder, quick)
+        data["growth"] = growth(workers, folder, 1 if quick else 9)
         say("real n-best lists" if REAL.exists() else f"skipped: no {REAL.name} lists")
-        data["real"] = real_lists(workers, folder)
+        data["real"] = real_lists(workers, folder, 1 if quick else REAL_ROUNDS)
         say("memory")
         data["memory"] = memory(workers, folder)
     data["agreement"] = _agreements(data["speed"])
@@ -82,19 +79,11 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def page(data: dict[str, Any]) -> str:
-    """The chapter; results.svg and results.png are drawn beside it where matplotlib is installed."""
-    raw = SCRATCH / "elections.json"
-    subprocess.run([PEERS if PEERS.exists() else sys.executable, HERE / "plot.py", raw])
+    """The chapter; results.svg and results.png are drawn beside it."""
+    if not data["quick"]:
+        raw = SCRATCH / "elections.json"
+        subprocess.run([PEERS if PEERS.exists() else sys.executable, HERE / "plot.py", raw])
     return report.markdown(data)
-
-
-def _or_error(measured: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What was measured; where the command fails, the reason instead."""
-    try:
-        return measured()
-    except RuntimeError as error:
-        say(f"  failed: {error}")
-        return {"error": str(error).strip().splitlines()[-1]}
 
 
 def _agreements(measured: Measured) -> dict[str, Any]:
@@ -139,16 +128,18 @@ def without_scores(data: Any) -> Any:
     return [without_scores(value) for value in data] if isinstance(data, list) else data
 
 
-def in_memory(workers: dict[str, Worker], folder: Path) -> Measured:
+def in_memory(workers: dict[str, Worker], folder: Path, quick: bool) -> Measured:
     """Every contestant at every k of its plan."""
     measured: Measured = {name: {} for name in CONTESTANTS}
     for k in SIZES:
-        made = generate.ballots(k, LISTS[k] * ROUNDS[k])
-        for turn in range(ROUNDS[k]):
+        rounds = 1 if quick else ROUNDS[k]
+        made = generate.ballots(k, LISTS[k] * rounds)
+        for turn in range(rounds):
             lists = made[turn * LISTS[k] : (turn + 1) * LISTS[k]]
             path = write_lists(folder / f"lists-{k}-{turn}.jsonl", lists)
             for name, contestant in CONTESTANTS.items():
-                if turn < contestant.rounds.get(k, 0):
+                slow = contestant.environment == "peers" and k > 100
+                if turn < contestant.rounds.get(k, 0) and not (quick and slow):
                     answer = _ask(workers, name, path, contestant.rows.get(k), k)
                     measured[name].setdefault(str(k), []).append(answer)
     return measured
@@ -171,7 +162,7 @@ def _ask(workers: dict[str, Worker], name: str, path: Path, rows: int | None, k:
     return answer
 
 
-def growth(workers: dict[str, Worker], folder: Path, turns: int = 9) -> list[dict[str, float]]:
+def growth(workers: dict[str, Worker], folder: Path, turns: int) -> list[dict[str, float]]:
     """CPU seconds of overlap_2 at k = 1,000 and 10,000, one right after the other, by turns.
 
     Of each turn the fastest pass: a list of 10,000 fills the caches that other work on the machine
@@ -186,7 +177,7 @@ def growth(workers: dict[str, Worker], folder: Path, turns: int = 9) -> list[dic
     return times
 
 
-def real_lists(workers: dict[str, Worker], folder: Path) -> dict[str, Any]:
+def real_lists(workers: dict[str, Worker], folder: Path, rounds: int) -> dict[str, Any]:
     """A few ballots of the real n-best lists, by file; empty where they are absent."""
     results: dict[str, Any] = {}
     for k, count in REAL_LISTS.items():
@@ -194,7 +185,7 @@ def real_lists(workers: dict[str, Worker], folder: Path) -> dict[str, Any]:
             lists = _read(path, count)
             written = write_lists(folder / f"{path.name}.lists", lists)
             answers: dict[str, list[dict[str, Any]]] = {name: [] for name in REAL_CONTESTANTS}
-            for turn in range(REAL_ROUNDS):
+            for turn in range(rounds):
                 for name in REAL_CONTESTANTS:
                     if turn == 0 or CONTESTANTS[name].environment == "main":
                         answers[name].append(_ask(workers, name, written, None, k))
@@ -248,79 +239,23 @@ def agreement(measured: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> dict
     return {"same": same, "ties": ties, "lists": lists, "scores": scored, "apart": apart}
 
 
-BALLOTS, SIZE = 3_000, 100
-#: Reads the lines of a file and writes them again with msgspec alone.
-ROUNDTRIP = """
-import sys, msgspec
-decode, encode = msgspec.json.Decoder().decode, msgspec.json.Encoder().encode
-with open(sys.argv[1], "rb") as lines, open(sys.argv[2], "wb") as out:
-    for line in lines:
-        out.write(encode(decode(line)) + b"\\n")
-"""
 FIRST_ELECTION = (
     "import rangevote as rv; "
     "rv.elect(['a man sits on a bench', 'a man on a bench', 'a dog'], [-1.0, -1.5, -2.0]).index"
 )
 
 
-def file_to_file(folder: Path, rounds: int = 7) -> dict[str, Any]:
-    """`rangevote vote` against msgspec alone on the same file; start-up is that of one ballot."""
-    say(f"  making {BALLOTS} ballots of {SIZE}")
-    made = generate.ballots(SIZE, BALLOTS, seed=2)
-    files = {"all": folder / "all.jsonl", "one": folder / "one.jsonl"}
-    files["all"].write_text("".join(generate.lines(made)), encoding="utf-8")
-    files["one"].write_text(next(generate.lines(made[:1])), encoding="utf-8")
-    out = folder / "out.jsonl"
-    vote = [*command_line(), "vote", "--similarity", "overlap_2", "-o"]
-    rewrite: list[str | Path] = [sys.executable, "-c", ROUNDTRIP]
-    commands: dict[str, Sequence[str | Path]] = {}
-    for which, path in files.items():
-        commands[f"vote {which}"] = [*vote, out, path]
-        commands[f"msgspec {which}"] = [*rewrite, path, folder / "again.jsonl"]
-    times = _in_turn(commands, rounds, cleared=out)
-    run(commands["vote all"])
-    return {
-        "times": times,
-        "bytes": files["all"].stat().st_size,
-        **_agree(out, made),
-        "ballots": BALLOTS,
-        "k": SIZE,
-        "rounds": rounds,
-    }
-
-
-def _agree(out: Path, made: list[generate.Ballot]) -> dict[str, int]:
-    """How many of the winners written are those of the plain-Python version, or tie with them."""
-    same = ties = 0
-    for line, ballot in zip(out.open(encoding="utf-8"), made, strict=True):
-        index, (winner, scores) = json.loads(line)["index"], overlap_2(*ballot)
-        same += index == winner
-        ties += index != winner and abs(scores[index] - scores[winner]) < TIE
-    return {"same": same, "ties": ties}
-
-
-def start_up(rounds: int = 21) -> dict[str, Any]:
-    """How long Python, `rangevote --help` and a first election take from start to exit."""
+def start_up(rounds: int) -> dict[str, list[float]]:
+    """CPU seconds of Python, `rangevote --help` and a first election, each from start to exit, by round."""
     commands: dict[str, Sequence[str | Path]] = {
         "python": [sys.executable, "-c", "pass"],
         "help": [*command_line(), "--help"],
         "election": [sys.executable, "-c", FIRST_ELECTION],
     }
-    return {"times": _in_turn(commands, rounds), "rounds": rounds}
-
-
-def _in_turn(
-    commands: dict[str, Sequence[str | Path]], rounds: int, cleared: Path | None = None
-) -> dict[str, dict[str, list[float]]]:
-    """Run the commands in turn, `rounds` times after one to warm up; what each run took."""
-    runs: dict[str, list[Run]] = {name: [] for name in commands}
-    for turn in range(rounds + 1):
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for turn in range(rounds + 1):  # the first one warms up
         for name, command in commands.items():
-            if cleared is not None:
-                cleared.unlink(missing_ok=True)
-            measured = run(command)
+            cpu = run(command).cpu
             if turn:
-                runs[name].append(measured)
-    return {
-        name: {"cpu": [r.cpu for r in done], "wall": [r.wall for r in done]} for name, done in runs.items()
-    }
+                times[name].append(cpu)
+    return times

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from typing import Any
 
-from common import Row, chapter, spread, table
+from common import Row, chapter, table
 from contestants import CONTESTANTS, SIZES
 
 Data = dict[str, Any]
@@ -33,21 +33,19 @@ ABOUT = """CPU time (the process, its threads and children) for one election, fr
 log-probabilities to the winner, on one thread, imports not counted, unless a row says otherwise. Every
 ratio comes from this one run: all take their turn on the same lists; the median of the rounds, lowest and
 highest in brackets. `-` could not be measured. Growth is that of the fastest passes, memory is counted by
-memray in fresh processes. File to file: whole commands less the same on a file of one ballot. "x" marks
-times scaled up from the first 20 candidates against all voters. mbrs' rows "1 worker" are set to
-rangevote's own BLEU; "as it comes" is 13a, `exp` smoothing, 8 workers; it computes in single precision.
-"Elects another" counts lists whose winner is not that of the exact measure, ties aside. Texts of the real
-lists are half as long as the generated ones, so what an election costs whatever the length of its texts
-weighs more there."""
+memray in fresh processes. "x" marks times scaled up from the first 20 candidates against all voters.
+mbrs' rows "1 worker" are set to rangevote's own BLEU; "as it comes" is 13a, `exp` smoothing, 8 workers; it
+computes in single precision. "Elects another" counts lists whose winner is not that of the exact measure,
+ties aside. Texts of the real lists are half as long as the generated ones, so what an election costs
+whatever the length of its texts weighs more there."""
 
 
 def markdown(data: Data) -> str:
     """The whole page."""
     targets = [faster(data, *target) for target in TARGETS]
-    targets += [*_real(data), _peak(data["memory"]), *_files(data["files"]), *_start_up(data["start-up"])]
+    targets += [*_real(data), *_growth(data), _peak(data["memory"]), *_start_up(data["start-up"])]
     tables = {
-        "1. Targets": targets,
-        "2. overlap_2, growth from k = 1,000 to 10,000": _growth(data),
+        "": targets,
         "Do they elect the same?": _agreement(data),
     }
     page = chapter("How fast is rangevote?", ABOUT, data, tables)
@@ -82,23 +80,24 @@ def finished(mine: list[Data], theirs: list[Data]) -> list[tuple[Data, Data]]:
 
 
 def _growth(data: Data) -> Iterator[Row]:
-    must, turns = "<= 11 x", data["growth"]
+    """From k = 1,000 to 10,000."""
+    must, turns, grows = "<= 11 x", data["growth"], "overlap_2, k = 10,000 against 1,000"
     if not turns:
-        yield Row("CPU time", must, "not measured")
+        yield Row(f"{grows}: CPU time", must, "not measured")
     else:
         each = [turn["10000"] / turn["1000"] for turn in turns]
         times = " to ".join(milliseconds(median(turn[k] for turn in turns)) for k in ("1000", "10000"))
         measured = f"{median(each):.1f} x ({min(each):.1f} to {max(each):.1f}), {times}"
-        yield Row("CPU time", must, measured, median(each) <= 11)
+        yield Row(f"{grows}: CPU time", must, measured, median(each) <= 11)
     small, large = (data["memory"][f"overlap_2, k = {k}"] for k in ("1,000", "10,000"))
     must = "no faster than the input"
     if "error" in small or "error" in large:
-        yield Row("memory", must, "not measured")
+        yield Row(f"{grows}: memory", must, "not measured")
         return
     counted = bool(small.get("counted") and large.get("counted"))
     key = "counted" if counted else "grown"
     grown, input_grown = large[key] / max(small[key], 1), large["input"] / small["input"]
-    what = f"{'memory allocated' if counted else 'resident memory'} above the input"
+    what = f"{grows}: {'memory allocated' if counted else 'resident memory'} above the input"
     sizes = f"{megabytes(small[key])} to {megabytes(large[key])}"
     yield Row(what, must, f"{grown:.1f} x (input: {input_grown:.1f} x), {sizes}", grown <= input_grown)
 
@@ -110,34 +109,11 @@ def _peak(memory: Data) -> Row:
     return Row(what, "< 200 MB", measured, peak < 200e6 if peak else None)
 
 
-def _files(files: Data) -> Iterator[Row]:
-    what = "`rangevote vote`, overlap_2, 3,000 ballots x 100, against msgspec"
-    if "error" in files:
-        yield Row(what, "<= 4 x", f"not measured: {files['error']}")
-        return
-    votes, rewrites = (after_start(files["times"], name) for name in ("vote", "msgspec"))
-    each = [vote / alone for vote, alone in zip(votes, rewrites, strict=True)]
-    both = f"{median(votes):.2f} s against {median(rewrites):.2f} s"
-    yield Row(what, "<= 4 x", f"{spread(each, '.2f', ' x')}, {both}", median(each) <= 4)
-    same = files["same"] + files["ties"]
-    measured = f"{files['same']:,} of {files['ballots']:,}, {files['ties']} tied"
-    yield Row("its winners are those of plain Python", "all", measured, same == files["ballots"])
-
-
-def after_start(times: Data, name: str) -> list[float]:
-    """CPU time of all the ballots beyond that of one ballot, by round."""
-    start = median(times[f"{name} one"]["cpu"])
-    return [took - start for took in times[f"{name} all"]["cpu"]]
-
-
 def _start_up(start_up: Data) -> Iterator[Row]:
-    if "error" in start_up:
-        yield Row("start-up", "", f"not measured: {start_up['error']}")
-        return
     wanted = {"help": ("`rangevote --help`", 0.3), "election": ("import and first election", 0.4)}
-    python = median(start_up["times"]["python"]["cpu"])
+    python = median(start_up["python"])
     for name, (label, limit) in wanted.items():
-        more = median(start_up["times"][name]["cpu"]) - python
+        more = median(start_up[name]) - python
         what = f"{label}, CPU time more than `python -c pass`"
         yield Row(what, f"< {limit} s", f"{more:.3f} s", more < limit)
 
@@ -164,12 +140,12 @@ def _agreement(data: Data) -> Iterator[Row]:
             continue
         tied = f", {agreed['ties']} tied" if agreed["ties"] else ""
         apart = f"scores at most {agreed['apart']:.1e} apart over {agreed['scores']:,}"
-        yield Row(
-            f"{CONTESTANTS[name].like}, {CONTESTANTS[name].label}",
-            "all",
-            f"{agreed['same']:,} of {agreed['lists']:,}{tied}; {apart}",
-            agreed["same"] + agreed["ties"] == agreed["lists"],
-        )
+        what = f"{CONTESTANTS[name].like}, {CONTESTANTS[name].label}"
+        if not agreed["lists"]:
+            yield Row(what, "all", "not measured")
+            continue
+        measured = f"{agreed['same']:,} of {agreed['lists']:,}{tied}; {apart}"
+        yield Row(what, "all", measured, agreed["same"] + agreed["ties"] == agreed["lists"])
 
 
 def _all_times(data: Data) -> str:

@@ -1,8 +1,9 @@
 """Measure one chapter of RESULTS.md and write it.
 
     make bench NAME=small
-    .venv/bin/python benchmarks/run.py small --quick    # fewer rounds; the page is only printed
+    .venv/bin/python benchmarks/run.py small --quick    # fewer rounds, nothing is installed or written
     .venv/bin/python benchmarks/run.py small --render   # the page again, from the last run
+    .venv/bin/python benchmarks/run.py scale --size 1   # a large file of 1 GB instead of 10
 
 A chapter is a module here with `measure(quick) -> data` and `page(data) -> Markdown`.
 """
@@ -28,13 +29,18 @@ SETUP = {"elections": "peers", "comet": "peers", "pages": "potato", "service": "
 def main() -> None:
     parser = argparse.ArgumentParser(description="Measure one chapter of RESULTS.md and write it.")
     parser.add_argument("name", choices=CHAPTERS)
-    parser.add_argument("--quick", action="store_true", help="measure less, and only print the page")
+    parser.add_argument(
+        "--quick", action="store_true", help="measure less, install nothing, and only print the page"
+    )
     parser.add_argument("--render", action="store_true", help="write the last run's page again")
+    parser.add_argument("--size", type=float, help="gigabytes of the large file, for scale; default: 10")
     options = parser.parse_args()
+    if options.size is not None and (options.name != "scale" or options.size <= 0):
+        parser.error("--size is for scale, and above 0")
     raw = SCRATCH / f"{options.name}{'-quick' if options.quick else ''}.json"
     if options.render and not raw.exists():
         raise SystemExit("nothing has been measured yet: run it without --render")
-    if options.name in SETUP and not options.render:
+    if options.name in SETUP and not (options.quick or options.render):
         subprocess.run([HERE / "setup.sh", SETUP[options.name]], check=False)
     if options.name == "comet" and PEERS.exists() and Path(sys.prefix) != PEERS.parent.parent:
         os.execv(PEERS, [PEERS, *sys.argv])  # where unbabel-comet is
@@ -43,7 +49,9 @@ def main() -> None:
     if not options.render:
         SCRATCH.mkdir(exist_ok=True)
         began, load = time.time(), os.getloadavg()[0]
-        data = chapter.measure(options.quick)
+        sizes = {} if options.size is None else {"size": options.size}
+        data = chapter.measure(options.quick, **sizes)
+        data["quick"] = options.quick
         data["date"] = datetime.date.today().isoformat()
         data["machine"] = machine() | {"load": [load, os.getloadavg()[0]]}
         data["seconds"] = time.time() - began

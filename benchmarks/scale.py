@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +21,7 @@ from common import SCRATCH, Row, chapter, command_line, environment, say, versio
 from rangevote.formats import read
 from rangevote.formats.parquet import write_parquet
 
-#: Memory within which 10 GB of ballots must be voted on.
+#: Memory within which any number of ballots must be voted on.
 LIMIT = 500 * 2**20
 ABOUT = f"""Generated ballots (`scale_ballots.py`: {scale_ballots.K} hypotheses of about 20 words,
 `overlap_2`), from file to file. Memory is the largest sum over all processes of a run at a time; CPU is
@@ -62,41 +65,56 @@ def vote(name: str, path: Path, ballots: int, *options: object, fresh: bool = Tr
     return Run(name, ballots, path.stat().st_size, memory, cpu, wall, digest.hexdigest())
 
 
-def resumed(path: Path, ballots: int, seconds: float) -> Run:
-    """A run that is killed after so many seconds, and what resuming it takes."""
+def resumed(path: Path, ballots: int) -> Run:
+    """What resuming takes after a run was killed when it had half of the results of the run before."""
     out = SCRATCH / "scale-out.jsonl"
-    out.unlink(missing_ok=True)
+    half, partial_out = out.stat().st_size // 2, out.with_name(f"{out.name}.partial")
+    out.unlink()
     process = subprocess.Popen([*command_line(), "vote", path, "-o", out, "-q"], env=environment())
-    time.sleep(seconds)
+    while process.poll() is None and not (partial_out.exists() and partial_out.stat().st_size >= half):
+        time.sleep(0.001)
     process.kill()
     process.wait()
-    return vote("smaller file, resumed after a kill half way", path, ballots, "--resume", fresh=False)
+    return vote("resumed after a kill half way", path, ballots, "--resume", fresh=False)
 
 
-def measure(quick: bool) -> dict[str, Any]:
-    """10 GB of ballots, and 300 MB; a quick run has 20 MB of each."""
-    size, small = (20 * 10**6,) * 2 if quick else (10**10, 3 * 10**8)
-    cores = os.cpu_count() or 1
-    path, parquet = SCRATCH / "scale.jsonl", SCRATCH / "scale.parquet"
-    # the large file in the way that takes most memory: several processes, and ids that have to be kept
-    ballots = scale_ballots.write(path, size, numbered=False)
-    large = vote(f"large file, {cores} workers, ids that are no numbers", path, ballots, "--workers", 0)
-    ballots = scale_ballots.write(path, small, numbered=True)
-    with read(path) as entries:
-        write_parquet(parquet, (entry.get() for entry in entries))
-    rows = [
-        vote("smaller file, one process", path, ballots),
-        vote(f"smaller file, {cores} workers", path, ballots, "--workers", 0),
-        vote("the same as Parquet, one process", parquet, ballots),
-        vote(f"the same as Parquet, {cores} workers", parquet, ballots, "--workers", 0),
-    ]
-    if find_spec("ray"):
-        rows.append(vote("smaller file, Ray on this machine", path, ballots, "--engine", "ray"))
-    rows.append(resumed(path, ballots, rows[0].wall / 2))
-    assert len({row.digest for row in rows}) == 1, "other results"
-    path.unlink()
-    parquet.unlink()
-    return {"rows": [large, *rows], "versions": versions("rangevote")}
+def measure(quick: bool, size: float = 10.0) -> dict[str, Any]:
+    """A file of `size` gigabytes of ballots, and one of 0.3; in a quick run both have 0.02.
+
+    Rows are kept as they are measured: a run that was interrupted goes on after the last one.
+    """
+    large = int((0.02 if quick else size) * 10**9)
+    small, cores = min(large, 3 * 10**8), os.cpu_count() or 1
+    path, parquet, kept = SCRATCH / "scale.jsonl", SCRATCH / "scale.parquet", SCRATCH / f"scale-{large}.json"
+    done = [Run(*values) for values in json.loads(kept.read_text())] if kept.exists() else []
+
+    def runs() -> Iterator[Callable[[], Run]]:
+        """What is measured, in order; the file of a run is written when it is asked for."""
+        if not done:
+            # the large file in the way that takes most memory: several processes, and ids that are kept
+            ballots = scale_ballots.write(path, large, numbered=False)
+            yield partial(vote, f"{cores} workers, ids that are no numbers", path, ballots, "--workers", 0)
+        ballots = scale_ballots.write(path, small, numbered=True)
+        with read(path) as entries:
+            write_parquet(parquet, (entry.get() for entry in entries))
+        further: list[Callable[[], Run]] = [
+            partial(vote, "one process", path, ballots),
+            partial(vote, f"{cores} workers", path, ballots, "--workers", 0),
+            partial(vote, "Parquet, one process", parquet, ballots),
+            partial(vote, f"Parquet, {cores} workers", parquet, ballots, "--workers", 0),
+            partial(resumed, path, ballots),
+        ]
+        if find_spec("ray"):
+            further.append(partial(vote, "Ray on this machine", path, ballots, "--engine", "ray"))
+        yield from further[max(len(done) - 1, 0) :]
+
+    for run in runs():
+        done.append(run())
+        kept.write_text(json.dumps(done))
+    assert len({row.digest for row in done[1:]}) == 1, "other results"
+    for file in (path, parquet, kept, SCRATCH / "scale-out.jsonl"):
+        file.unlink(missing_ok=True)
+    return {"rows": done, "versions": versions("rangevote")}
 
 
 def page(data: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -18,11 +19,13 @@ import numpy as np
 from common import ROOT, Row, chapter, say, versions
 from scipy.stats import beta
 
+from rangevote.evaluation.significance import wilson
+
 sys.path.insert(0, str(ROOT))
 from tests.election.electorates import CLOSE, Declared, coins, declared, first, shares, shuffled, similar
 
-#: Electorates of each case of errors, and of each case of speed; voters of an electorate at most.
-ERRORS, SPEED, MOST = 2_000, 200, 800
+#: Voters of an electorate at most, where decisions are counted and where voters are.
+FEW, MOST = 150, 800
 ALPHAS = (0.1, 0.01)
 RIVALS = (1, 3, 10, 30, 60)
 Rule = Callable[[np.ndarray, float], Declared]
@@ -79,32 +82,28 @@ def cases(rivals: int) -> dict[str, Callable[..., np.ndarray]]:
     return made if rivals == 1 else {"answers, 50 %": shares(half, *rest), **made}
 
 
-def errors(rule: Rule, name: str, alpha: float) -> tuple[int, int]:
+def error_rows(number: int) -> Iterator[Row]:
     """How many of the close electorates were decided wrongly, and how many at all."""
-    wrong = decided = 0
-    for seed in range(ERRORS):
-        grades, winner = shuffled(CLOSE[name], seed, 150)
-        outcome = rule(grades, alpha)
-        decided += outcome.winner is not None
-        wrong += outcome.winner not in (None, winner)
-    return wrong, decided
-
-
-def error_rows() -> Iterator[Row]:
-    for name in CLOSE:
+    rules: dict[str, Rule] = {"Beta 0.95": beta_posterior, "75 % agree": agreement}
+    for name, draw in CLOSE.items():
         say(f"errors: {name}")
-        found, reached = [], True
-        for alpha in ALPHAS:
-            wrong, decided = errors(declared, name, alpha)
-            found.append(f"{wrong / ERRORS:.1%} (decided {decided / ERRORS:.0%})")
-            reached &= wrong / ERRORS <= alpha
-        others = [f"{errors(rule, name, 0.05)[0] / ERRORS:.1%}" for rule in (beta_posterior, agreement)]
-        measured = f"{' and '.join(found)}; Beta 0.95 {others[0]}, 75 % agree {others[1]}"
+        wrong: Counter[str | float] = Counter()
+        decided: Counter[str | float] = Counter()
+        for seed in range(number):
+            grades, winner = shuffled(draw, seed, FEW)
+            outcomes = {alpha: declared(grades, alpha) for alpha in ALPHAS}
+            for rule, one in (outcomes | {other: of(grades, 0.05) for other, of in rules.items()}).items():
+                decided[rule] += one.winner is not None
+                wrong[rule] += one.winner not in (None, winner)
+        shown = [f"{wrong[alpha] / number:.1%} (decided {decided[alpha] / number:.0%})" for alpha in ALPHAS]
+        others = ", ".join(f"{other} {wrong[other] / number:.1%}" for other in rules)
         must = " and ".join(f"<= {alpha:.0%}" for alpha in ALPHAS)
+        reached = all(wrong[alpha] <= alpha * number for alpha in ALPHAS)
+        measured = f"{' and '.join(shown)}; {others}"
         yield Row(f"{name}: wrong at confidence 0.9 and 0.99", must, measured, reached)
 
 
-def speed_rows() -> Iterator[Row]:
+def speed_rows(number: int) -> Iterator[Row]:
     """Mean voters until the decision, over the cases of so many rivals."""
     rules: dict[str, Rule] = {
         "now": declared,
@@ -118,7 +117,7 @@ def speed_rows() -> Iterator[Row]:
         wrong = dict.fromkeys(rules, 0)
         for case, draw in cases(rivals).items():
             say(f"voters: {rivals} rivals, {case}")
-            for seed in range(SPEED):
+            for seed in range(number):
                 grades, winner = shuffled(draw, seed, MOST)
                 for name, rule in rules.items():
                     outcome = rule(grades, 0.01)
@@ -132,18 +131,23 @@ def speed_rows() -> Iterator[Row]:
 
 
 def measure(quick: bool) -> dict[str, Any]:
+    errors, speeds = (50, 5) if quick else (2_000, 200)
     return {
-        "errors": list(error_rows()),
-        "speeds": list(speed_rows()),
+        "electorates": [errors, speeds],
+        "errors": list(error_rows(errors)),
+        "speeds": list(speed_rows(speeds)),
         "versions": versions("rangevote"),
     }
 
 
 def page(data: dict[str, Any]) -> str:
+    errors, speeds = data["electorates"]
+    low, high = wilson(ALPHAS[0], errors)
     about = f"""Every electorate has its seed: the numbers do not depend on the machine. A wrong winner may
-        ever be named with probability 1 - confidence, asked after every voter: {ERRORS:,} electorates of up
-        to 150 voters in each case, whose best is hardly better. Voters until the decision at confidence
-        0.99 where the lead is clear: the mean over {SPEED} electorates of up to {MOST} voters in each case;
-        `before` shared the error out among the rivals."""
+        ever be named with probability 1 - confidence, asked after every voter: {errors:,} electorates of up
+        to {FEW} voters in each case, whose best is hardly better, so that {ALPHAS[0]:.0%} would show as
+        {low:.1%} to {high:.1%} (95 % interval). Voters until the decision at confidence 0.99 where the lead
+        is clear: the mean over {speeds:,} electorates of up to {MOST} voters in each case; `before` shared
+        the error out among the rivals."""
     rows = [Row(*row) for row in (*data["errors"], *data["speeds"])]
     return chapter("When is a sample enough?", about, data, {"": rows})
