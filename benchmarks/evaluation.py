@@ -20,8 +20,7 @@ from rangevote.evaluation.evaluate import compare
 from rangevote.tuning.grid import grid
 from rangevote.tuning.tune import tune
 
-SENTENCES, K = 1_000, 100
-ROUNDS = 3
+K = 100
 #: A part of the elections is enough to tell what all of them one by one would take.
 SEPARATE = 20
 
@@ -33,11 +32,11 @@ def timed(work: Callable[[], Any]) -> tuple[float, float, Any]:
     return time.process_time() - cpu, time.perf_counter() - wall, result
 
 
-def ballots() -> list[rv.Ballot]:
+def ballots(sentences: int) -> list[rv.Ballot]:
     """Generated lists; the reference is one of the ten most probable texts, with a word left out."""
     chance = random.Random(1)
     generated = []
-    for number in range(SENTENCES):
+    for number in range(sentences):
         made = generate.ballot(K, number)
         words = made.texts[chance.randrange(10)].split()
         words.pop(chance.randrange(len(words)))
@@ -47,15 +46,15 @@ def ballots() -> list[rv.Ballot]:
     return generated
 
 
-def bootstrap(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
-    """Two systems, 1,000 resamples of 1,000 sentences: all that `compare` does, against sacrebleu's test."""
+def bootstrap(listed: list[rv.Ballot], rounds: int) -> tuple[Row, str]:
+    """Two systems, 1,000 resamples: all that `compare` does, against sacrebleu's test."""
     references = [ballot.references[0] for ballot in listed]
     first = [ballot.candidates[0].text or "" for ballot in listed]
     second = [rv.elect(ballot).winner for ballot in listed]
     systems = {"most likely": first, "overlap_2": second}
     named = list(systems.items())
     ours, theirs = [], []
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         cpu, _, comparison = timed(lambda: compare(systems, references, metrics=["bleu"], resamples=1_000))
         ours.append(cpu)
         cpu, _, other = timed(
@@ -70,48 +69,52 @@ def bootstrap(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
         f"{statistics.median(ours):.2f} s; sacrebleu {statistics.median(theirs):.2f} s ({ratio:.1f} x)",
         statistics.median(ours) < 1.0,
     )
-    return [row], f"BLEU of the second system: {mine:.4f} here, {peer:.4f} by sacrebleu."
+    return row, f"BLEU of the second system: {mine:.4f} here, {peer:.4f} by sacrebleu."
 
 
-def tuning(listed: list[rv.Ballot]) -> tuple[list[Row], str]:
-    """100 settings on 1,000 ballots, against as many separate elections (a part of them, scaled up)."""
+def tuning(listed: list[rv.Ballot], rounds: int) -> tuple[Row, str]:
+    """All settings on all ballots, against as many separate elections (a part of them, scaled up)."""
     ours, walls = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(ROUNDS):
+        for _ in range(rounds):
             cpu, wall, tuned = timed(lambda: tune(listed, metric="bleu"))
             ours.append(cpu)
             walls.append(wall)
     settings = grid()
-    part = listed[:: SENTENCES // SEPARATE]
+    part = listed[:: len(listed) // SEPARATE]
 
     def separately() -> list[list[int]]:
         return [[rv.elect(ballot, **one.options).index for ballot in part] for one in settings]
 
     cpu, _, _ = timed(separately)
-    whole = cpu * SENTENCES / len(part)
+    whole = cpu * len(listed) / len(part)
     row = Row(
-        f"rangevote.tune, {len(settings)} settings x {SENTENCES:,} ballots of k = {K}, one thread",
+        f"rangevote.tune, {len(settings)} settings x {len(listed):,} ballots of k = {K}, one thread",
         "< 60 s on 2 cores",
         f"{statistics.median(ours):.2f} s; elections alone, one by one: {whole:.1f} s",
         statistics.median(ours) < 60.0,
     )
-    return [row], f"Wall time of the last tuning: {walls[-1]:.1f} s. Chosen: {tuned.chosen.setting.name}."
+    return row, f"Wall time of the last tuning: {walls[-1]:.1f} s. Chosen: {tuned.chosen.setting.name}."
 
 
 def measure(quick: bool) -> dict[str, Any]:
     logging.getLogger("sacrebleu").setLevel(logging.ERROR)
+    sentences, rounds = (SEPARATE, 1) if quick else (1_000, 3)
     say("lists")
-    listed = ballots()
+    listed = ballots(sentences)
     say("bootstrap")
-    rows, note = bootstrap(listed)
+    first, note = bootstrap(listed, rounds)
     say("tuning")
-    more, other = tuning(listed)
-    return {"rows": [*rows, *more], "notes": [note, other], "versions": versions("rangevote", "sacrebleu")}
+    second, other = tuning(listed, rounds)
+    about = f"CPU time, median of {rounds} rounds, on generated lists ({sentences:,} ballots, `generate.py`)."
+    return {
+        "rows": [first, second],
+        "about": " ".join([about, note, other]),
+        "versions": versions("rangevote", "sacrebleu"),
+    }
 
 
 def page(data: dict[str, Any]) -> str:
-    about = f"CPU time, median of {ROUNDS} rounds, on generated lists ({SENTENCES:,} ballots, `generate.py`)."
     rows = [Row(*row) for row in data["rows"]]
-    about = " ".join([about, *data["notes"]])
-    return chapter("How fast are evaluation and tuning?", about, data, {"": rows})
+    return chapter("How fast are evaluation and tuning?", data["about"], data, {"": rows})

@@ -189,9 +189,10 @@ def measure(quick: bool) -> Data:
 
     if CHROMIUM is None:
         raise SystemExit("no browser: install Chromium, and playwright from the `dev` extra")
-    data: Data = {"items": items, "rounds": rounds}
-    say("install")
-    data["install"] = measure_install()
+    data: Data = {"items": items, "rounds": rounds, "install": {}}
+    if not quick:
+        say("install")
+        data["install"] = measure_install()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         with tempfile.TemporaryDirectory() as folder:
@@ -229,12 +230,11 @@ def _targets(data: Data) -> list[Row]:
 
 
 def _install(install: Data) -> Iterator[Row]:
-    empty = install["empty"]
-    for name, one in install.items():
-        if name != "empty":
-            size = (one["kilobytes"] - empty["kilobytes"]) / 1024
-            packages = len(set(one["versions"]) - set(empty["versions"]))
-            yield Row(f"{name}: install", "", f"{size:.1f} MB, {packages} packages")
+    (_, empty), *others = install.items() or [("", {})]
+    for name, one in others:
+        size = (one["kilobytes"] - empty["kilobytes"]) / 1024
+        packages = len(set(one["versions"]) - set(empty["versions"]))
+        yield Row(f"{name}: install", "", f"{size:.1f} MB, {packages} packages")
 
 
 def _start_up(servers: Data) -> Iterator[Row]:

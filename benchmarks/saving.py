@@ -106,7 +106,7 @@ def measure(quick: bool) -> dict[str, Any]:
         Upstream(models=("large",), answer=server("large", by_source)) as large,
         Running(
             small.url,
-            members={"small": small.url, "large": large.url},
+            upstreams={"small": small.url, "large": large.url},
             options={"similarity": "exact:last_number"},
         ) as service,
     ):
