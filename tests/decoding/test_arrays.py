@@ -15,7 +15,6 @@ from rangevote.decoding.arrays import (
     best_extensions,
     best_tokens,
     draw_tokens,
-    has_nan,
     perturb,
     truncated,
 )
@@ -78,20 +77,6 @@ def test_the_best_of_any_contests_with_ties_and_impossible_ones(kind, data):
 
 
 @both
-@pytest.mark.parametrize("size", [3, 64, 65, 1000])
-def test_nan_comes_back(kind, size):
-    rng = np.random.default_rng(size)
-    for bounds, n, nans in (([0, 2, 4], 1, 1), ([0, 1, 4], 3, 2), ([0, 2, 4], 9, size)):
-        scores = rng.normal(size=(4, size))
-        scores[3, rng.choice(size, nans, replace=False)] = np.nan
-        rows, tokens, values = best_extensions(kind(scores), np.zeros(4), np.array(bounds), n)
-        back = np.isnan(values)
-        assert back.sum() == min(n, nans)
-        assert np.isnan(scores[rows[back], tokens[back]]).all()
-        assert has_nan(kind(scores)).tolist() == [False, False, False, True]
-
-
-@both
 @pytest.mark.parametrize("size", [1, 5, BLOCK, BLOCK + 1, 20 * BLOCK - 1])
 def test_the_best_tokens_of_every_row(kind, size):
     scores = np.random.default_rng(size).normal(size=(4, size))
@@ -130,7 +115,6 @@ CUTS = [
     (Truncation(2.0, top_p=0.8), [("Temperature", 2.0), ("TopP", 0.8)]),
     (Truncation(2.0, min_p=0.1), [("Temperature", 2.0), ("MinP", 0.1)]),
     (Truncation(2.0, epsilon=0.02), [("Temperature", 2.0), ("Epsilon", 0.02)]),
-    (Truncation(top_k=9, top_p=0.9), [("TopK", 9), ("TopP", 0.9)]),
 ]
 
 
@@ -180,7 +164,6 @@ def test_a_nucleus_is_the_smallest_there_is_and_of_equal_tokens_the_first_stay(k
         [1, 2, 3],
         [1, 2, 3, 4],
     ]
-    assert kept(kind, uneven, top_k=2, top_p=0.5) == [1, 3]  # 0.2, 0.2, 0.3 and 0.2 are the two best
 
 
 @both
@@ -212,9 +195,8 @@ def test_only_tokens_with_mass_are_drawn_the_first_at_0_and_the_last_just_below_
 
 
 @both
-@pytest.mark.parametrize("row", [[np.nan, -1.0, -2.0], [-np.inf, -np.inf, -np.inf], [-1.0, np.nan, -np.inf]])
-def test_where_nothing_can_be_drawn_there_is_no_token(row, kind):
-    rows = kind(np.array([[-1.0, -2.0, -1.5], row]))
+def test_where_nothing_can_be_drawn_there_is_no_token(kind):
+    rows = kind(np.array([[-1.0, -2.0, -1.5], [-np.inf] * 3]))
     for truncation in (Truncation(), Truncation(top_k=2), Truncation(top_p=0.5), Truncation(2.0, min_p=0.1)):
         drawn = draw_tokens(rows, np.array([0.5, 0.5]), truncation)
         assert drawn[0] >= 0

@@ -24,6 +24,8 @@ Mask = NDArray[np.bool_]
 BLOCK = 64
 #: Of probabilities that were computed in float32, relatively.
 ROUNDING = 1e-6
+#: In place of -inf where everything is forbidden.
+LEAST = float(np.finfo(np.float32).min)
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ def as_numpy(array: Array) -> NDArray[Any]:
 
 
 def has_nan(scores: Array) -> Mask:
-    """Which rows contain NaN; a sum shows it, and is one quick pass."""
+    """Which rows contain NaN, which nothing else here expects; a sum shows it, and is one quick pass."""
     return as_numpy(library(scores).isnan(scores.sum(1)))
 
 
@@ -68,7 +70,7 @@ def best_extensions(scores: Array, base: Floats, bounds: Integers, n: int) -> Pi
     """The n best extensions of every contest, best first, contests in order.
 
     `scores` (rows, vocabulary) plus `base` (rows,) is compared among the rows bounds[c]:bounds[c+1]
-    of contest c. Impossible extensions (-inf) are left out, NaN comes back for the caller to see.
+    of contest c. Impossible extensions (-inf) are left out.
     """
     offsets = _like(scores, base)  # (rows,)
     if len(set(np.diff(bounds).tolist())) == 1:
@@ -132,7 +134,7 @@ def _best_by_blocks(scores: Array, offsets: Array, contests: int, n: int) -> tup
 
 
 def _largest(values: Array, n: int) -> tuple[Array, Array]:
-    """The n largest of every row, largest first, and where they are; NaN counts as largest.
+    """The n largest of every row, largest first, and where they are.
 
     In numpy equal values keep their order; torch leaves it open.
     """
@@ -144,31 +146,26 @@ def _largest(values: Array, n: int) -> tuple[Array, Array]:
 
 
 def _largest_of(values: Floats, n: int) -> Integers:
-    if n < values.size:
+    index = np.arange(values.size)
+    if n < values.size:  # all above the n-th largest, and the first of those equal to it
         edge = np.partition(values, values.size - n)[values.size - n]
-        if np.isnan(edge):
-            index = np.flatnonzero(np.isnan(values))
-        else:  # all above the n-th largest, and the first of those equal to it
-            above = np.flatnonzero((values > edge) | np.isnan(values))
-            index = np.concatenate([above, np.flatnonzero(values == edge)[: n - len(above)]])
-        index = np.sort(index)
-    else:
-        index = np.arange(values.size)
-    return index[np.argsort(-values[index], kind="stable")][:n]
+        above = np.flatnonzero(values > edge)
+        index = np.sort(np.concatenate([above, np.flatnonzero(values == edge)[: n - len(above)]]))
+    return index[np.argsort(-values[index], kind="stable")]
 
 
 def draw_tokens(scores: Array, uniforms: Floats, truncation: Truncation) -> Integers:
     """One token a row, by inverting the distribution's sum at the row's number in [0, 1).
 
-    A row in which nothing can be drawn (NaN, or no mass) gives -1.
+    A row in which nothing can be drawn gives -1.
     """
     xp = library(scores)
     row = _range(scores, len(scores))[:, None]  # (rows, 1)
-    with np.errstate(invalid="ignore"):
-        masses = scores - xp.amax(scores, axis=1, keepdims=True)  # (rows, vocabulary)
-        if truncation.temperature != 1.0:
-            masses /= truncation.temperature
-        masses = truncated(xp.exp(masses, out=masses), truncation)
+    best = xp.amax(scores, axis=1, keepdims=True).clip(min=LEAST)
+    masses = scores - best  # (rows, vocabulary)
+    if truncation.temperature != 1.0:
+        masses /= truncation.temperature
+    masses = truncated(xp.exp(masses, out=masses), truncation)
     blocks = xp.cumsum(_doubles(_by_block(masses, "sum")), axis=1)  # (rows, blocks)
     total = blocks[:, -1:]
     target = _like(blocks, uniforms)[:, None] * total  # (rows, 1)

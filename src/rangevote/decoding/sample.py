@@ -118,8 +118,7 @@ class SampleState(SearchState):
         if (tokens < 0).any():
             input = self.task.numbers[int(live.owner[tokens < 0][0])]
             raise DataError(
-                f"nothing can be drawn after {live.length} tokens: the model's log-probabilities are NaN, or "
-                f"all are forbidden.",
+                f"nothing can be drawn after {live.length} tokens: all are forbidden.",
                 field=f"inputs[{input}]",
             )
         logprob = live.logprob + values_at(log_probs, rows, tokens)
