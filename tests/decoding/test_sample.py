@@ -40,19 +40,6 @@ def test_ancestral_samples_have_the_models_distribution(kind, limit):
     assert p_value(found, {(one.tokens, one.finished): math.exp(one.logprob) for one in listed}) > ALPHA
 
 
-def test_the_temperature_divides_the_log_probabilities():
-    model = TableModel(4, 2, seed=1, sharp=1.5)
-    for temperature in (0.5, 2.0):
-        (found,) = search(model, ["a"], Sample(N, temperature=temperature, seed=2), max_rows=10**6)
-
-        def tempered(probabilities, temperature=temperature):
-            masses = probabilities ** (1 / temperature)
-            return masses / masses.sum()
-
-        assert p_value(found, twins.distribution(model, "a", 64, shape=tempered)) > ALPHA
-        assert p_value(found, twins.distribution(model, "a", 64)) < ALPHA
-
-
 TRUNCATED = [
     (TopK(N, top=3, temperature=1.7, seed=3), [("Temperature", 1.7), ("TopK", 3)]),
     (Nucleus(N, p=0.9, temperature=0.6, seed=3), [("Temperature", 0.6), ("TopP", 0.9)]),
@@ -67,12 +54,7 @@ def test_truncated_samples_have_the_distribution_of_transformers_warpers(method,
     (found,) = search(model, ["a"], method, max_rows=10**6)
     probabilities = twins.distribution(model, "a", 64, shape=warped(*warpers))
     assert p_value(found, probabilities) > ALPHA
-    assert chi_square_or_0(found, twins.distribution(model, "a", 64)) < ALPHA  # it does cut something off
-
-
-def chi_square_or_0(found, probabilities):
-    counts = Counter(ranking(found))
-    return chi_square([counts[key] for key in probabilities], list(probabilities.values()))
+    assert p_value(found, twins.distribution(model, "a", 64)) < ALPHA  # it does cut something off
 
 
 @pytest.mark.parametrize(

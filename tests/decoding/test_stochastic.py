@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from functools import cache
 from itertools import permutations
 
 import numpy as np
@@ -23,21 +22,13 @@ from tests.decoding.models import Bent, InTorch
 from tests.models.table import TableModel, enumerate_sequences
 
 
-def draws(model, n, method, input="a"):
-    """N draws for one input; kept where they can be: several facts are about the same ones."""
-    if type(model) is TableModel:
-        return kept(model.vocab, model.length, model.seed, model.sharp, n, method, input)
-    return search(model, [input] * n, method, max_rows=1024)
+def draws(model, n, method):
+    return search(model, ["a"] * n, method, max_rows=1024)
 
 
-@cache
-def kept(vocab, length, seed, sharp, n, method, input):
-    return search(TableModel(vocab, length, seed, sharp=sharp), [input] * n, method, max_rows=1024)
-
-
-def truth(model, limit=64, input="a"):
+def truth(model, limit=64):
     return {
-        (one.tokens, one.finished): math.exp(one.logprob) for one in enumerate_sequences(model, input, limit)
+        (one.tokens, one.finished): math.exp(one.logprob) for one in enumerate_sequences(model, "a", limit)
     }
 
 
@@ -154,17 +145,6 @@ def test_the_models_ranking_is_what_is_sampled_from():
         [sum(one.weight * len(one.tokens) for one in listed) for listed in found],
         sum(p * len(tokens) for (tokens, _), p in probabilities.items()),
     )
-
-
-def test_with_the_copy_filter_it_samples_from_what_is_left():
-    minimum = 2
-    model, source = TableModel(4, 3, seed=1), (1, 2)
-    probabilities = twins.distribution(model, source, 64, minimum, twins.copies(source, 1.0))
-    method = StochasticBeam(3, seed=15, copy_filter=1.0, min_new_tokens=minimum)
-    found = draws(model, 1000, method, source)
-    assert first_is_drawn_from(found, probabilities) > ALPHA
-    assert_mean([sum(one.weight for one in listed) for listed in found], 1.0)
-    assert not any({1, 2} <= set(one.tokens) for listed in found for one in listed)
 
 
 class Peaked:
