@@ -36,20 +36,14 @@ class JointModel:
     def predict(
         self,
         samples: list[dict[str, str]],
-        batch_size: int = 16,
-        gpus: int = 1,
-        devices: Any = None,
-        mc_dropout: int = 0,
-        progress_bar: bool = True,
-        accelerator: str = "auto",
-        num_workers: int | None = None,
-        length_batching: bool = True,
+        batch_size: int,
+        gpus: int,
+        progress_bar: bool,
     ) -> Prediction:
         assert not progress_bar
         assert gpus in (0, 1)
         self.calls.append(samples)
-        scores = [self.scale * self.one(**sample) for sample in samples]
-        return Prediction(scores=scores, system_score=sum(scores) / len(scores))
+        return Prediction(scores=[self.scale * self.one(**sample) for sample in samples])
 
     @staticmethod
     def one(src: str, mt: str, ref: str) -> float:
@@ -63,9 +57,7 @@ class WordEncoder:
         self.ids: dict[str, int] = {}
         self.encoded: list[str] = []
 
-    def prepare_sample(
-        self, sample: list[str], word_level: bool = False, annotations: Any = None
-    ) -> dict[str, Any]:
+    def prepare_sample(self, sample: list[str]) -> dict[str, Any]:
         import torch
 
         self.encoded += sample
@@ -89,7 +81,7 @@ class EncodingModel(JointModel):
     def requires_references(self) -> bool:
         return True
 
-    def get_sentence_embedding(self, input_ids: Any, attention_mask: Any, token_type_ids: Any = None) -> Any:
+    def get_sentence_embedding(self, input_ids: Any, attention_mask: Any) -> Any:
         import torch
 
         vectors = torch.zeros(len(input_ids), 200).scatter(1, input_ids, attention_mask.float())
@@ -109,15 +101,10 @@ def install(model: JointModel, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     """The module `comet`, and a checkpoint in `folder` that its loader takes."""
     module = ModuleType("comet")
 
-    def download_model(model: str, saving_directory: Any = None, local_files_only: bool = False) -> str:
+    def download_model(model: str) -> str:
         raise KeyError(f"Model '{model}' not supported by COMET.")
 
-    def load_from_checkpoint(
-        checkpoint_path: str,
-        reload_hparams: bool = False,
-        strict: bool = False,
-        local_files_only: bool = False,
-    ) -> JointModel:
+    def load_from_checkpoint(checkpoint_path: str) -> JointModel:
         assert checkpoint_path == str(folder / "checkpoints" / "model.ckpt")
         model.calls.append([])
         return model

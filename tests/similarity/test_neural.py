@@ -1,14 +1,14 @@
-"""comet and bertscore: how the packages are called, with modules that have their calls.
+"""comet, bertscore and metricx: how the packages are called, with modules that have their calls.
 
-With the packages themselves: test_comet_real.py and test_bertscore_real.py.
+With the packages themselves: test_neural_real.py. metricx24 is on no package index: what its model is given
+is what its predict.py gives it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,14 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError
-from rangevote.evaluation.evaluate import compare
+from rangevote.evaluation.evaluate import compare, evaluate
 from rangevote.similarity import _named
-from rangevote.similarity.neural import Bertscore, Comet
+from rangevote.similarity.neural import Bertscore, Comet, Metricx, Scored
 from tests.similarity.comet_stand_in import EncodingModel, JointModel, install
 from tests.similarity.samples import columns
 
-pytest.importorskip("torch")
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
 
 
 @pytest.fixture
@@ -147,8 +148,6 @@ def test_the_name_of_comet_has_model_and_scale():
     for name in ("comet:Unbabel/wmt22-comet-da", "comet:Unbabel/wmt20-comet-da@4", "comet:a@b"):
         assert rv.get_similarity(name).name == name
     assert rv.get_similarity("comet:x@2.50").name == "comet:x@2.5"
-    with pytest.raises(rv.UsageError, match="comet needs a model"):
-        rv.get_similarity("comet")
     with pytest.raises(rv.UsageError, match=r"scale must be a number above 0, got 0\.0"):
         rv.get_similarity("comet:x@0")
 
@@ -166,45 +165,22 @@ def test_what_comet_cannot_load_is_reported(model, monkeypatch):
 
 
 class Scorer:
-    """bert-score's scorer, with words for vectors: precision and recall of words, and their F1."""
+    """bert-score's scorer, with words for vectors: F1 of the words."""
 
     made: list[Scorer] = []  # noqa: RUF012
-    shift = 0.0
 
-    def __init__(
-        self,
-        model_type: str | None = None,
-        num_layers: int | None = None,
-        batch_size: int = 64,
-        nthreads: int = 4,
-        all_layers: bool = False,
-        idf: bool = False,
-        idf_sents: list[str] | None = None,
-        device: str | None = None,
-        lang: str | None = None,
-        rescale_with_baseline: bool = False,
-        baseline_path: str | None = None,
-        use_fast_tokenizer: bool = False,
-    ) -> None:
+    def __init__(self, model_type: str, num_layers: int | None) -> None:
         if num_layers is None and model_type != "roberta-large":
             raise KeyError(model_type)
-        self.model_type, self.num_layers, self.calls = model_type, num_layers, []
+        if model_type == "cannot/load":
+            raise OSError("no such\n model.")
+        self.calls: list[Any] = []
         Scorer.made.append(self)
 
-    def score(
-        self,
-        cands: list[str],
-        refs: list[str],
-        verbose: bool = False,
-        batch_size: int = 64,
-        return_hash: bool = False,
-    ) -> Any:
-        self.calls.append((list(cands), list(refs), batch_size))
+    def score(self, cands: list[str], refs: list[str], batch_size: int) -> Any:
+        self.calls.append((cands, refs, batch_size))
         pairs = [(set(c.split()), set(r.split())) for c, r in zip(cands, refs, strict=True)]
-        precision = np.array([len(c & r) / len(c) for c, r in pairs])
-        recall = np.array([len(c & r) / len(r) for c, r in pairs])
-        f1 = np.array([2 * len(c & r) / (len(c) + len(r)) for c, r in pairs])
-        return precision, recall, f1 + self.shift
+        return None, None, np.array([2 * len(c & r) / (len(c) + len(r)) for c, r in pairs])
 
 
 @pytest.fixture
@@ -213,9 +189,7 @@ def scorer(monkeypatch) -> Iterator[type[Scorer]]:
     module.BERTScorer = Scorer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "bert_score", module)
     monkeypatch.setattr("rangevote.similarity.neural.is_cached", lambda name: True)
-    monkeypatch.setattr("rangevote.similarity.neural.quiet", nullcontext)  # transformers may not be here
     monkeypatch.setattr(Scorer, "made", [])
-    monkeypatch.setattr(Scorer, "shift", 0.0)
     yield Scorer
     _named.cache_clear()  # measures are kept by their names, and these have a scorer that is none
 
@@ -233,38 +207,123 @@ def test_a_model_whose_layer_is_not_known_says_how_to_name_it(scorer):
         rv.get_similarity("bertscore:my/model@0")
 
 
-def test_what_the_package_cannot_load_is_told(scorer, monkeypatch):
-    def broken(self: Any, *_: Any, **__: Any) -> None:
-        raise OSError("no such\n model.")
-
-    monkeypatch.setattr(Scorer, "__init__", broken)
+def test_what_the_package_cannot_load_is_reported(scorer):
     with pytest.raises(SetupError, match=r"bert-score cannot load the model \(OSError: no such model\)"):
-        Bertscore("cannot/load").matrix(columns(["a"]), columns(["a"], "voters"))
+        Bertscore("cannot/load", layer=1).matrix(columns(["a"]), columns(["a"], "voters"))
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("comet:m", "pip install unbabel-comet"),
+        ("bleurt:m", "pip install bleurt-pytorch"),
+        ("metricx:m", "git clone https://github.com/google-research/metricx"),
+    ],
+)
+def test_a_package_that_is_not_installed_is_named_with_the_command_that_brings_it(name, command, monkeypatch):
+    for module in ("comet", "bleurt_pytorch", "metricx24", "metricx24.models"):
+        monkeypatch.setitem(sys.modules, module, None)
+    ballot = rv.Ballot([rv.Hypothesis(text="a"), rv.Hypothesis(text="b")], source="die")
+    with pytest.raises(MissingExtra, match=f"which is not installed. Install it with: {command}"):
+        rv.elect(ballot, similarity=name)
 
 
 @pytest.mark.parametrize(
     ("code", "error", "message"),
     [
-        (None, MissingExtra, r"needs the package 'unbabel-comet'.*pip install unbabel-comet$"),
         ("import no_such_thing", MissingExtra, r"lacks 'no_such_thing'.*pip install no_such_thing$"),
-        (
-            "raise ImportError('none', name='pkg_resources')",
-            MissingExtra,
-            r'lacks \'pkg_resources\'.*pip install "setuptools<81"$',
-        ),
-        (
-            "raise AttributeError('x')",
-            SetupError,
-            r"cannot be imported: AttributeError: x.*--upgrade unbabel",
-        ),
+        ("raise ImportError(name='pkg_resources')", MissingExtra, r'pip install "setuptools<81"$'),
+        ("raise AttributeError('x')", SetupError, r"imported: AttributeError: x.*--upgrade unbabel"),
     ],
 )
-def test_a_package_that_is_missing_or_broken_is_reported(monkeypatch, tmp_path, code, error, message):
-    if code is None:
-        monkeypatch.setitem(sys.modules, "comet", None)
-    else:
-        (tmp_path / "comet.py").write_text(code)
-        monkeypatch.syspath_prepend(tmp_path)
-        monkeypatch.delitem(sys.modules, "comet", raising=False)
+def test_a_package_that_is_broken_is_reported(monkeypatch, tmp_path, code, error, message):
+    (tmp_path / "comet.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "comet", raising=False)
     with pytest.raises(error, match=message):
         rv.elect(["a"], similarity=Comet("x", source="y"))
+
+
+@pytest.mark.parametrize("name", ["comet", "bleurt", "metricx"])
+def test_a_model_must_be_named(name):
+    with pytest.raises(
+        rv.UsageError, match=f"{name} needs a model: a name, folder or package, such as {name}:"
+    ):
+        rv.get_similarity(name)
+
+
+WORDS = ["<pad>", "</s>", "<unk>", "source:", "candidate:", "reference:", "a", "b", "c", "die"]
+
+
+def tokenizer_folder(folder: Any) -> str:
+    """A folder with a tokenizer of words that ends every text with </s>, as that of mT5 does."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    made = Tokenizer(models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.post_processor = processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=made, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+    fast.save_pretrained(folder)
+    return str(folder)
+
+
+class StandIn:
+    """A model of one number: how many ids there are that are not padding. Keeps what it was asked."""
+
+    device = "cpu"
+    output = "predictions"
+
+    def __init__(self) -> None:
+        self.asked: list[list[list[int]]] = []
+
+    @classmethod
+    def from_pretrained(cls, path: str) -> Any:
+        cls.made = cls()  # type: ignore[attr-defined]
+        return cls.made  # type: ignore[attr-defined]
+
+    def eval(self) -> StandIn:
+        return self
+
+    def to(self, device: str) -> StandIn:
+        return self
+
+    def __call__(self, input_ids: Any, attention_mask: Any) -> Any:
+        self.asked.append(input_ids.tolist())
+        return SimpleNamespace(**{self.output: attention_mask.sum(dim=1).float()})
+
+
+@pytest.fixture
+def metricx(monkeypatch, tmp_path) -> Metricx:
+    package, module = ModuleType("metricx24"), ModuleType("metricx24.models")
+    module.MT5ForRegression = StandIn  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "metricx24", package)
+    monkeypatch.setitem(sys.modules, "metricx24.models", module)
+    return Metricx(tokenizer_folder(tmp_path))
+
+
+def test_metricx_reads_source_candidate_and_reference_without_the_end_of_the_sequence(metricx):
+    scores = metricx.scores([Scored("die", "a b", "c"), Scored("die", "a", "c")], {})
+    texts = ["source: die candidate: a b reference: c", "source: die candidate: a reference: c <pad>"]
+    assert StandIn.made.asked == [[[WORDS.index(word) for word in text.split()] for text in texts]]
+    assert scores.tolist() == [7.0, 6.0]
+
+
+def test_metricx_counts_errors_so_the_fewest_are_the_best_grade(metricx):
+    grades = metricx.about("die").matrix(columns(["a b", "a"]), columns(["c"], "voters"))
+    assert grades.tolist() == [[1 - 7 / 25, 1 - 6 / 25]]
+    assert metricx.grades(torch.tensor([-1.0, 30.0]).numpy()).tolist() == [1.0, 0.0]
+    ballot = rv.Ballot([rv.Hypothesis(text="a b"), rv.Hypothesis(text="a")], source="die")
+    assert rv.elect(ballot, similarity=metricx).winner == "a"
+    with pytest.raises(rv.DataError, match=r"source: is missing, and metricx:.* compares translations"):
+        rv.elect(["a", "b"], similarity=metricx)
+
+
+def test_metrics_of_models_are_means_of_their_own_scores_over_outputs_and_references(metricx):
+    name = f"metricx:{metricx.model}"
+    result = evaluate(["a b", "a"], [["c", "c c c"], ["c"]], ["die", "die"], metrics=[name], resamples=20)
+    assert result.first.scores[name].value == (((7 + 9) / 2) + 6) / 2
+    assert result.first.scores[name].interval is not None
+    assert result.metrics[name].best == "lowest"
+    assert result.signatures[name] == f"{name}|nrefs:var"
