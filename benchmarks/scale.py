@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 import scale_ballots
 from common import SCRATCH, Row, chapter, command_line, environment, say, versions
 
-from rangevote.formats import read
-from rangevote.formats.parquet import write_parquet
+from rangevote.formats import read, writer
 
 #: Memory within which any number of ballots must be voted on.
 LIMIT = 500 * 2**20
@@ -95,8 +94,8 @@ def measure(quick: bool, size: float = 10.0) -> dict[str, Any]:
             ballots = scale_ballots.write(path, large, numbered=False)
             yield partial(vote, f"{cores} workers, ids that are no numbers", path, ballots, "--workers", 0)
         ballots = scale_ballots.write(path, small, numbered=True)
-        with read(path) as entries:
-            write_parquet(parquet, (entry.get() for entry in entries))
+        with read(path) as entries, parquet.open("wb") as file:
+            file.writelines(writer("parquet")(entry.get() for entry in entries))
         further: list[Callable[[], Run]] = [
             partial(vote, "one process", path, ballots),
             partial(vote, f"{cores} workers", path, ballots, "--workers", 0),

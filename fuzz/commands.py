@@ -141,16 +141,16 @@ def resumed(data: bytes) -> None:
     for name, options in (("out.jsonl", []), ("out.txt", ["--text"])):
         kept = {**FILES, f"{name}.partial": partial}
         if notes:
-            kept[f"{name}.partial.json"] = notes.replace(b"FINGERPRINT", _fingerprint(bool(options)))
+            kept[f"{name}.partial.json"] = notes.replace(b'"OPTIONS"', _options(bool(options)))
         with _inside(kept):
             code = run(["vote", "ballots.jsonl", "-o", name, "--resume", "-q", *options])
         assert code in CODES, f"exit code {code}"
 
 
 @lru_cache(maxsize=2)
-def _fingerprint(text: bool) -> bytes:
+def _options(text: bool) -> bytes:
     """What the notes must hold for a run to be gone on with: as one left them that met a bad ballot."""
     with _inside({"bad.jsonl": BALLOT + b"{"}):
         run(["vote", "bad.jsonl", "-o", "x", "-q", *(["--text"] if text else [])])
         notes = json.loads((_here() / "x.partial.json").read_bytes())
-    return str(notes["fingerprint"]).encode()
+    return json.dumps(notes["options"]).encode()

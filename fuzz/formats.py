@@ -12,7 +12,7 @@ from typing import Any
 
 from fuzz.targets import scratch_file
 from rangevote.errors import DataError, RangevoteError
-from rangevote.formats import Entry, ReadOptions, read
+from rangevote.formats import Entry, ReadOptions, read, writer
 from rangevote.formats.jsonl import ballot_of, decode_ballot, decode_text, parse, write_ballot
 from rangevote.formats.prompts import ModelInput, read_inputs
 from rangevote.hypothesis import LOGPROB_SLACK, Ballot, Hypothesis
@@ -225,12 +225,9 @@ def parquet_rows(data: bytes) -> None:
 
 def parquet_written(data: bytes) -> None:
     """Ballots of the ballot file come back from Parquet as they were."""
-    from rangevote.formats.parquet import ParquetWriter
-
     listed = checked(data, "jsonl")
-    write = ParquetWriter()
     try:
-        content = b"".join(map(write, listed)) + write.finish()
+        content = b"".join(writer("parquet")(listed))
     except DataError:  # ids of two kinds, or numbers that no column holds
         return
     again = [entry.get() for entry in entries(io.BytesIO(content), "parquet")]

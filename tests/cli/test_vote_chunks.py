@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from rangevote.cli.vote import Voting
 from rangevote.election.settings import Settings
-from rangevote.formats import ReadOptions, open_stream, read
+from rangevote.formats import ReadOptions, open_stream, read, writer
 from rangevote.formats.reader import chunk_entries, read_chunks
 from rangevote.formats.result_writer import ResultShape
 from tests.cli.conftest import ballot
@@ -103,9 +103,7 @@ def test_chunks_can_be_sent_to_a_process_and_hold_what_reading_gives(tmp_path: P
     path = tmp_path / kind
     if kind == "parquet":
         pytest.importorskip("pyarrow")
-        from rangevote.formats.parquet import write_parquet
-
-        write_parquet(path, (entry.get() for entry in read(io.BytesIO(MANY))))
+        path.write_bytes(b"".join(writer("parquet")(entry.get() for entry in read(io.BytesIO(MANY)))))
     elif kind == "moses":
         path.write_bytes(b"".join(b"%d ||| a ||| F0= -1 ||| -1\n" % i for i in range(300)))
     elif kind == "records":

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from rangevote.errors import DataError
-from rangevote.formats import ReadOptions, ending, read, writer
+from rangevote.formats import ReadOptions, read, writer
 from rangevote.hypothesis import Ballot, Hypothesis
 from tests.formats.ballots import Ballots, Entries, Fault
 from tests.formats.ballots import ballots as any_ballots
@@ -104,9 +104,9 @@ def test_ballots_come_back_as_they_were_written(format: str, ballot: Ballot) -> 
     no_text = not ballot.candidates or any(h.text is None for h in ballot.candidates)
     if ballot.voters is not None or no_text or ballot.id == "":
         with pytest.raises(DataError):
-            write(ballot)
+            list(write([ballot]))
         return
-    data = write(ballot) + ending(write)
+    data = b"".join(write([ballot]))
     options = ReadOptions(format=format, group_by="id", warn=lambda message: None)
     [entry] = read(io.BytesIO(data), options)
     found = entry.get()
@@ -121,7 +121,8 @@ def comparable(h: Hypothesis) -> object:
 
 
 def test_a_file_without_ballots_has_its_header() -> None:
-    assert ending(writer("csv")).startswith(b"id,source,references,text,tokens,logprob")
+    [header] = writer("csv")([])
+    assert header.startswith(b"id,source,references,text,tokens,logprob")
 
 
 @pytest.mark.parametrize("row", [b"1,b,much", b"1,b", b"1,b,-2,more"])

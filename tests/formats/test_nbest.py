@@ -344,16 +344,14 @@ BALLOTS = [
 
 
 def test_moses_lines_are_read_back() -> None:
-    write = writer("moses")
-    data = b"".join(map(write, BALLOTS))
+    data = b"".join(writer("moses")(BALLOTS))
     assert data.split(b"\n")[0] == b"7 ||| a b ||| F0= -1.25 ||| -1.25"
     assert [entry.get() for entry in read(io.BytesIO(data))] == BALLOTS
 
 
 def test_ballots_without_id_are_numbered() -> None:
-    write = writer("moses")
-    ballot = Ballot([Hypothesis("a", logprob=-1.0)])
-    assert [write(ballot)[:2], write(ballot)[:2]] == [b"0 ", b"1 "]
+    lines = writer("moses")([Ballot([Hypothesis("a", logprob=-1.0)])] * 2)
+    assert [line[:2] for line in lines] == [b"0 ", b"1 "]
 
 
 @pytest.mark.parametrize(
@@ -374,20 +372,18 @@ def test_ballots_without_id_are_numbered() -> None:
 )
 def test_what_moses_cannot_hold_is_refused(ballot: Ballot, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        writer("moses")(ballot)
+        list(writer("moses")([ballot]))
 
 
 def test_flat_text_and_its_scores_are_read_back(tmp_path: Path) -> None:
     scores = tmp_path / "lprobs"
-    scores.write_bytes(b"".join(map(writer("mbrs-logprobs"), BALLOTS)))
-    text = b"".join(map(writer("mbrs"), BALLOTS))
+    scores.write_bytes(b"".join(writer("mbrs-logprobs")(BALLOTS)))
+    text = b"".join(writer("mbrs")(BALLOTS))
     options = ReadOptions(per_source=2, logprobs=scores)
     found = [entry.get().candidates for entry in read(io.BytesIO(text), options)]
     assert found == [ballot.candidates for ballot in BALLOTS]
 
 
 def test_flat_text_needs_lists_of_one_size() -> None:
-    write = writer("mbrs")
-    write(BALLOTS[0])
     with pytest.raises(DataError, match="has 1 candidates where the first ballot has 2; the format"):
-        write(Ballot([Hypothesis("a")]))
+        list(writer("mbrs")([BALLOTS[0], Ballot([Hypothesis("a")])]))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from rangevote.errors import DataError, MissingExtra, UsageError
 from rangevote.formats import Entry, ReadOptions, read
-from rangevote.formats.parquet import ParquetWriter, write_parquet
+from rangevote.formats.parquet import write_rows
 from rangevote.hypothesis import Ballot, Hypothesis
 from tests.formats.ballots import ballots
 
@@ -51,8 +51,7 @@ def entries(file: Any, **options: Any) -> list[Entry]:
 
 
 def written(*ballots: Ballot) -> io.BytesIO:
-    write = ParquetWriter()
-    return io.BytesIO(b"".join(map(write, ballots)) + write.finish())
+    return io.BytesIO(b"".join(write_rows(ballots)))
 
 
 def holdable(ballot: Ballot) -> bool:
@@ -91,7 +90,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> int:
 def test_a_file_of_many_row_groups_keeps_the_order_and_counts_rows(tmp_path: Path, small_groups: int):
     path = tmp_path / "many.parquet"
     number = 2 * small_groups + 7
-    write_parquet(path, (Ballot([Hypothesis(f"t {i}")], id=i) for i in range(number)))
+    path.write_bytes(written(*(Ballot([Hypothesis(f"t {i}")], id=i) for i in range(number))).getvalue())
     assert pq.ParquetFile(path).num_row_groups == 3
     found = entries(path)
     assert [entry.get().id for entry in found] == list(range(number))
@@ -100,10 +99,9 @@ def test_a_file_of_many_row_groups_keeps_the_order_and_counts_rows(tmp_path: Pat
 
 
 @pytest.mark.parametrize(("k", "rows"), [(0, 1024), (1, 1024), (10, 103), (300, 4)])
-def test_groups_have_about_as_many_hypotheses_however_long_the_ballots_are(tmp_path, small_groups, k, rows):
-    path = tmp_path / "some.parquet"
-    write_parquet(path, [Ballot([Hypothesis("t")] * k) for _ in range(1100)])
-    assert pq.ParquetFile(path).metadata.row_group(0).num_rows == rows
+def test_groups_have_about_as_many_hypotheses_however_long_the_ballots_are(small_groups, k, rows):
+    file = written(*(Ballot([Hypothesis("t")] * k) for _ in range(1100)))
+    assert pq.ParquetFile(file).metadata.row_group(0).num_rows == rows
 
 
 def test_lists_of_plain_texts_and_the_name_hypotheses_will_do():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,8 @@ from rangevote.cli.progress import Bar, Notes, check_input
 from rangevote.errors import DataError
 
 if TYPE_CHECKING:
-    from rangevote.formats import Entry, ReadOptions, Writer
+    from rangevote.formats import ReadOptions
+    from rangevote.hypothesis import Ballot
 
 
 @click.command(cls=HelpCommand, example="rangevote convert nbest.moses --to parquet -o nbest.parquet")
@@ -34,7 +36,7 @@ def convert(
     Scores become sums of natural logs. If the file does not say what its scores mean, the error names the
     options that settle it.
     """
-    from rangevote.formats import ending, read, writer
+    from rangevote.formats import read, writer
 
     check_input(source)
     notes = Notes(quiet=quiet)
@@ -44,20 +46,23 @@ def convert(
         read(source, reading) as entries,
         Bar(entries, "converting", quiet=quiet) as bar,
     ):
-        try:
+        where = source
+
+        def ballots() -> Iterator[Ballot]:
+            nonlocal where
             for entry in bar.track(entries):
-                sink.write(_written(entry, write))
-            sink.write(ending(write))
+                where = entry.where
+                yield entry.get()
+
+        try:
+            for content in write(ballots()):
+                sink.write(content)
             sink.finish()
+        except DataError as error:
+            sink.discard()
+            raise error.placed(where) from None
         except BaseException:
             sink.discard()
             raise
     if not bar.items:
         notes.tell("there are no ballots in the input.")
-
-
-def _written(entry: Entry, write: Writer) -> bytes:
-    try:
-        return write(entry.get())
-    except DataError as error:
-        raise error.placed(entry.where) from None

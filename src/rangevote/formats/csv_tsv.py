@@ -14,7 +14,7 @@ import csv
 import fnmatch
 import io
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import chain, count
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -155,34 +155,21 @@ def delimited_line(cells: Iterable[Any], format: str) -> bytes:
     return line.getvalue().removesuffix("\r\n").encode() + b"\n"
 
 
-class DelimitedWriter:
-    """Turns ballots into rows, one per candidate; ballots without an id are numbered."""
-
-    def __init__(self, format: str) -> None:
-        self._format, self._numbers, self._header = format, count(), delimited_line(COLUMNS, format)
-
-    def __call__(self, ballot: Ballot) -> bytes:
-        line = line_for(ballot, self._format)
+def write_samples(ballots: Iterable[Ballot], format: str) -> Iterator[bytes]:
+    """A header, and a row for each candidate; ballots without an id are numbered."""
+    yield delimited_line(COLUMNS, format)
+    for index, ballot in enumerate(ballots):
+        line = line_for(ballot, format)
         if ballot.id == "":
             raise DataError("is empty, so its rows could not be told from others", field="id")
         if not ballot.candidates:
-            raise DataError(f"there are no candidates, so {NAMES[self._format]} would have no row for it")
-        plain = msgspec.json.decode(line)
-        plain.setdefault("id", next(self._numbers))
-        header, self._header = self._header, b""
-        return header + b"".join(
-            self._line(plain, candidate, i) for i, candidate in enumerate(plain["candidates"])
-        )
-
-    def _line(self, ballot: dict[str, Any], candidate: dict[str, Any], index: int) -> bytes:
-        if "text" not in candidate:
-            raise DataError(
-                f"has no text, which {NAMES[self._format]} needs", field=f"candidates[{index}].text"
-            )
-        if candidate.pop("prob", None) is not None:
-            candidate["logprob"] = "-inf"  # JSON has no such number
-        return delimited_line(({**ballot, **candidate}.get(name) for name in COLUMNS), self._format)
-
-    def finish(self) -> bytes:
-        """The header, if there were no rows."""
-        return self._header
+            raise DataError(f"there are no candidates, so {NAMES[format]} would have no row for it")
+        fields = {"id": index, **msgspec.json.decode(line)}
+        for i, candidate in enumerate(fields["candidates"]):
+            if "text" not in candidate:
+                problem = f"has no text, which {NAMES[format]} needs"
+                raise DataError(problem, field=f"candidates[{i}].text")
+            if candidate.pop("prob", None) is not None:
+                candidate["logprob"] = "-inf"  # JSON has no such number
+            row = {**fields, **candidate}
+            yield delimited_line((row.get(name) for name in COLUMNS), format)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -394,6 +394,11 @@ def write_ballot(ballot: Ballot) -> bytes:
         raise DataError(
             f"a text contains a lone surrogate (U+{half:04X}), which is not a valid character"
         ) from None
+
+
+def write_ballots(ballots: Iterable[Ballot], format: str = "jsonl") -> Iterator[bytes]:
+    """A line for each ballot."""
+    return map(write_ballot, ballots)
 
 
 def _as_record(ballot: Ballot) -> Any:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count, groupby, islice
@@ -45,9 +45,6 @@ from rangevote.formats.logprobs import Scale, number, scale_of, total
 from rangevote.formats.reader import Entry, ReadOptions, entry_at
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.text import Stream, open_stream
-
-#: A function from a ballot to the bytes of its lines.
-Writer = Callable[[Ballot], bytes]
 
 BAR = "|||"
 _NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
@@ -271,42 +268,35 @@ def read_mbrs(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
 # Writing
 
 
-def moses_writer() -> Writer:
+def write_moses(ballots: Iterable[Ballot], format: str = "moses") -> Iterator[bytes]:
     """Marian's `id ||| text ||| F0= logprob ||| logprob`; ballots without an id are numbered."""
-    numbers = count()
-
-    def write(ballot: Ballot) -> bytes:
-        number = next(numbers)
-        name = str(number if ballot.id is None else ballot.id)
+    for index, ballot in enumerate(ballots):
+        name = str(index if ballot.id is None else ballot.id)
         if len(name.split()) != 1 or BAR in name:
-            raise DataError(f"{name!r} cannot be an id in the format 'moses'", field="id")
-        line_for(ballot, "moses")
+            raise DataError(f"{name!r} cannot be an id in the format {format!r}", field="id")
+        line_for(ballot, format)
         lines = []
         for i, hypothesis in enumerate(ballot.candidates):
-            text = _one_line(hypothesis, i, "moses")
+            text = _one_line(hypothesis, i, format)
             if BAR in text:
                 problem = f"contains {BAR!r}, which separates fields there"
                 raise DataError(problem, field=f"candidates[{i}].text")
             if hypothesis.sampled or hypothesis.weight is not None:
                 raise DataError(
-                    "is a sample or has a weight, while the format 'moses' has probabilities only; keep it "
-                    "in the format 'jsonl'",
+                    f"is a sample or has a weight, while the format {format!r} has probabilities only; keep "
+                    f"it in the format 'jsonl'",
                     field=f"candidates[{i}]",
                 )
-            score = _known_logprob(hypothesis, i, "moses")
+            score = _known_logprob(hypothesis, i, format)
             lines.append(f"{name} {BAR} {text} {BAR} F0= {score} {BAR} {score}\n")
-        return "".join(lines).encode()
-
-    return write
+        yield "".join(lines).encode()
 
 
-def flat_writer(format: str) -> Writer:
+def write_flat(ballots: Iterable[Ballot], format: str) -> Iterator[bytes]:
     """mbrs: one text per line, or one log-probability, equally many for each ballot."""
-    size: int | None = None
+    size = None
     line_of = _one_line if format == "mbrs" else _known_logprob
-
-    def write(ballot: Ballot) -> bytes:
-        nonlocal size
+    for ballot in ballots:
         line_for(ballot, format)
         lines = [line_of(h, i, format) for i, h in enumerate(ballot.candidates)]
         size = len(lines) if size is None else size
@@ -316,9 +306,7 @@ def flat_writer(format: str) -> Writer:
                 f"{format!r} needs equally many",
                 field="candidates",
             )
-        return "".join(f"{line}\n" for line in lines).encode()
-
-    return write
+        yield "".join(f"{line}\n" for line in lines).encode()
 
 
 def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> str:

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import count
-from pathlib import Path
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -160,68 +158,54 @@ def _hypothesis(item: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-class ParquetWriter:
-    """Takes ballots and returns the bytes of the file as they become ready, the last at `finish`.
+def write_rows(ballots: Iterable[Ballot], format: str = "parquet") -> Iterator[bytes]:
+    """A row for each ballot; of each group of rows the bytes, and at the end those of the footer.
 
-    The first ballot that has an id decides whether ids are texts or numbers, since a column has one kind.
+    The first group decides whether ids are texts or numbers, since a column has one type.
     """
+    pa = need("pyarrow", "parquet", "writing Parquet files")
+    pq = need("pyarrow.parquet", "parquet", "writing Parquet files")
+    groups, buffer = _groups(_checked(ballots, format)), Buffer()
+    first = next(groups, [])
+    schema = ballot_schema(next((type(ballot.id) for ballot in first if ballot.id is not None), str))
+    # few texts come twice in a group, so dictionaries make files larger and slower to read; zstd would save a
+    # quarter, and to undo it costs a twentieth of the time that elections take
+    with pq.ParquetWriter(buffer, schema, compression="lz4", use_dictionary=False) as writer:
+        for group in chain([first], groups):
+            try:
+                table = pa.Table.from_pylist(list(map(_plain, group)), schema)
+            except (pa.ArrowInvalid, OverflowError) as error:
+                raise DataError(f"cannot be written as Parquet: {error}") from None
+            writer.write_table(table, row_group_size=GROUP)
+            yield buffer.take()
+    yield buffer.take()
 
-    def __init__(self) -> None:
-        self._pq = need("pyarrow.parquet", "parquet", "writing Parquet files")
-        self._buffer = Buffer()
-        self._waiting: list[Ballot] = []
-        self._hypotheses = 0  # of those that wait
-        self._writer: Any = None
-        self._id_type: type | None = None
 
-    def __call__(self, ballot: Ballot) -> bytes:
-        """Take a ballot; returns the bytes that are ready, usually none."""
-        line_for(ballot, "parquet", voters=True)
+def _checked(ballots: Iterable[Ballot], format: str) -> Iterator[Ballot]:
+    """The ballots, whose ids must be of one type."""
+    kind: type | None = None
+    for ballot in ballots:
+        line_for(ballot, format, voters=True)
         if ballot.id is not None:
-            self._id_type = self._id_type or type(ballot.id)
-            if type(ballot.id) is not self._id_type:
-                kind = "a number" if self._id_type is int else "a text"
-                raise DataError(
-                    f"{ballot.id!r} is not {kind}, unlike earlier ids; a column of Parquet has one type",
-                    field="id",
-                )
-        self._waiting.append(ballot)
-        self._hypotheses += len(ballot.candidates) + len(ballot.voters or ())
-        if self._hypotheses >= GROUP or len(self._waiting) == GROUP:
-            self._write_group()
-        return self._buffer.take()
-
-    def finish(self) -> bytes:
-        """The rest of the file."""
-        if self._waiting or self._writer is None:
-            self._write_group()
-        self._writer.close()
-        return self._buffer.take()
-
-    def _write_group(self) -> None:
-        pa = need("pyarrow", "parquet", "writing Parquet files")
-        if self._writer is None:
-            schema = ballot_schema(self._id_type or str)
-            # few texts come twice in a group, so dictionaries make files larger and slower to read; zstd
-            # would save a quarter, and to undo it costs a twentieth of the time that elections take
-            self._writer = self._pq.ParquetWriter(
-                self._buffer, schema, compression="lz4", use_dictionary=False
-            )
-        try:
-            table = pa.Table.from_pylist(list(map(_plain, self._waiting)), self._writer.schema)
-        except (pa.ArrowInvalid, OverflowError) as error:
-            raise DataError(f"cannot be written as Parquet: {error}") from None
-        self._writer.write_table(table, row_group_size=GROUP)
-        self._waiting, self._hypotheses = [], 0
+            kind = kind or type(ballot.id)
+            if type(ballot.id) is not kind:
+                expected = "a number" if kind is int else "a text"
+                problem = f"{ballot.id!r} is not {expected}, unlike earlier ids"
+                raise DataError(f"{problem}; a column of Parquet has one type", field="id")
+        yield ballot
 
 
-def write_parquet(path: str | os.PathLike[str], ballots: Iterable[Ballot]) -> None:
-    """Write ballots to a file."""
-    write = ParquetWriter()
-    with Path(path).open("wb") as file:
-        for ballot in ballots:
-            file.write(write(ballot))
-        file.write(write.finish())
+def _groups(ballots: Iterable[Ballot]) -> Iterator[list[Ballot]]:
+    """Lists of ballots with about `GROUP` hypotheses."""
+    group, size = list[Ballot](), 0
+    for ballot in ballots:
+        group.append(ballot)
+        size += len(ballot.candidates) + len(ballot.voters or ())
+        if size >= GROUP or len(group) == GROUP:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 class Buffer(io.BytesIO):
