@@ -307,6 +307,14 @@ def test_a_panel_below_its_best_member_is_told_to_use_that_member():
     assert found.as_data()["best_member"]["name"] == "b"
 
 
+def test_answers_are_judged_by_accuracy_unless_another_metric_is_named():
+    listed, usual = panel(0.3, 0.95, 0.3), {**ANSWERS, "metric": None}
+    assert quietly(listed, **usual).as_data() == quietly(listed, **ANSWERS).as_data()
+    assert quietly(listed, **{**usual, "similarities": ["exact"]}).metric == "accuracy:plain"
+    texts = {**usual, "similarities": ["exact:last_number", "overlap_1"], "exponents": [0.0]}
+    assert quietly(listed, **texts).metric == "bleu"
+
+
 def test_a_panel_above_its_members_is_not_warned_of():
     found = quietly(panel(0.7, 0.7, 0.7, 0.7, 0.7), **ANSWERS)
     assert found.best_member.gain < 0

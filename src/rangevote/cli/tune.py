@@ -56,8 +56,8 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 @option("-o --output FILE", "Where to write the profile, for example profile.toml.")
 @option(
     "--metric NAME",
-    "bleu (sacreBLEU), bleu_1 to bleu_4, chrf, rouge_l, or accuracy:KEY with a key of exact.",
-    default="bleu",
+    "bleu (sacreBLEU), bleu_1 to bleu_4, chrf, rouge_l, or accuracy:KEY with a key of exact. Default: "
+    "accuracy if all similarities compare answers, otherwise bleu.",
 )
 @option(
     "-r --references FILE",
@@ -114,7 +114,7 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 def tune(
     ballots: tuple[str, ...],
     output: str | None,
-    metric: str,
+    metric: str | None,
     references: tuple[str, ...],
     voters: tuple[str, ...],
     plot: str | None,
@@ -169,7 +169,7 @@ def tune(
             rows = bar.track(rows)
             tuning = tune_settings(
                 rows if texts is None else _with_references(rows, texts),
-                metric=spelled_metric(metric),
+                metric=None if metric is None else spelled_metric(metric),
                 units=units,
                 curve=plot is not None,
                 **grid,

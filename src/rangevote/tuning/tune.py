@@ -60,7 +60,7 @@ RESAMPLES = 1_000
 def tune(
     ballots: Iterable[Ballot | Entry],
     *,
-    metric: str = "bleu",
+    metric: str | None = None,
     similarities: Sequence[str] = SIMILARITIES,
     exponents: Sequence[float] = EXPONENTS,
     temperatures: Sequence[float] | None = None,
@@ -84,7 +84,8 @@ def tune(
 
     Ballots bring their references; of entries of a file (`rv.read`) errors name the line. `metric` is "bleu"
     (sacreBLEU), "bleu_1" to "bleu_4" or "chrf" of all winners together, or "accuracy:KEY", the share of
-    winners whose answer, by a key of `exact`, is that of a reference. `similarities` without an exponent are
+    winners whose answer, by a key of `exact`, is that of a reference; by default accuracy if all similarities
+    compare answers, otherwise BLEU. `similarities` without an exponent are
     tried with all `exponents`, and everything with all `temperatures` of the weights, by default 0.5, 1, 2
     and 4 and for a preset its own, with all `likelihoods`, if all log-probabilities of candidates are known,
     and all word units `tokenize`. You can try several `weights`, and `scores` that candidates carry, such as
@@ -103,11 +104,15 @@ def tune(
     chosen on a random half of the ballots, the setting on the other half. `curve` has the risk at every
     threshold.
     """
-    chosen_metric = metric_of(metric)
     schemes: list[str | None] = [weights] if isinstance(weights, str) else list(weights or ()) or [None]
     for scheme in schemes:
         Settings(weights=scheme, normalize=normalize, merge=merge)  # rejects invalid options
     check_risk(max_risk)
+    choices = grid(
+        similarities, exponents, temperatures, tokenize, likelihoods, schemes, scores or (), score_weights
+    )
+    metric = metric or usual_metric(choices)
+    chosen_metric = metric_of(metric)
     if (max_risk is not None or curve) and metric.partition(":")[0] in LEARNED:
         raise UsageError(
             f"a risk is 1 - score / 100, for metrics from 0 to 100, and {metric} has another scale, so that "
@@ -116,9 +121,6 @@ def tune(
         )
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
-    choices = grid(
-        similarities, exponents, temperatures, tokenize, likelihoods, schemes, scores or (), score_weights
-    )
     default = replace(DEFAULT, weights=schemes[0])
     if all(_compares_answers(setting) for setting in choices):
         default = replace(choices[0], temperature=1.0, likelihood=0.0)
@@ -224,6 +226,14 @@ def _check_choices(tried: int, possible: int) -> None:
             f"some candidates have no log-probability, so {tried - possible} settings with likelihood were "
             f"left out; give it, or use likelihoods=[0] (--likelihoods 0)."
         )
+
+
+def usual_metric(settings: Sequence[Setting]) -> str:
+    """Accuracy by the key of the first similarity if all compare answers, otherwise BLEU."""
+    name = settings[0].similarity
+    if isinstance(name, str) and all(map(_compares_answers, settings)):
+        return f"accuracy:{name.partition(':')[2] or 'plain'}"
+    return "bleu"
 
 
 def metric_of(name: str) -> Metric:
