@@ -149,7 +149,7 @@ def answers(data: bytes) -> None:
         plan = GenerationPlan.of(Settings(), search)
         builder = RequestBuilder.of(kind, ("m",), plan, chat=True, extra={})
         with suppress(RangevoteError):
-            [[elected]] = ServerElector(client, builder, plan)([Request.of(0, "when?")])
+            [elected] = ServerElector(client, builder, plan)([Request.of(0, "when?")])
             assert isinstance(elected, (Elected, DataError))
 
 
