@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from rangevote.decoding import get_search
@@ -189,11 +190,9 @@ class UpstreamElection(ServerElection):
             confidence=options.adaptive if request.n == 1 else None,
             within=options.within,
             escalate=Escalation.of(options.escalate) if options.escalate and panel else None,
-            min_votes=min(options.min_votes, size),
-            longest=upstream.config.limits.candidate_tokens,
-            json=request.json,
-            deadline=deadline,
+            pool=partial(SamplePool, upstream.config.limits.candidate_tokens, json=request.json),
         )
+        self.min_votes, self.deadline = min(options.min_votes, size), deadline
 
     async def fetch(self, member: str, query: Query, draws: range) -> Samples:
         began = time.monotonic()
@@ -209,10 +208,6 @@ class UpstreamElection(ServerElection):
         if self.light:
             return work()
         return await asyncio.get_running_loop().run_in_executor(self._upstream.workers, work)
-
-    def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
-        if not pool.usable:
-            raise error
 
     def check_votes(self) -> None:
         """Raise an error if there are too few votes, or the reason why there are none."""

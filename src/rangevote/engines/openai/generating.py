@@ -208,6 +208,11 @@ class InputElection(ServerElection):
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
         role = "candidates" if query is self.candidates else "voters"
+        if not samples.choices and len(query.members) == 1:
+            raise samples.failed[0]
+        super().received(query, pool, samples, asked)
+        if not samples.choices:
+            return
         if len(samples.choices) < asked:
             why = f": {_with_detail(samples.failed[0])}" if samples.failed else "."
             where = f"inputs[{self._request.number}]"

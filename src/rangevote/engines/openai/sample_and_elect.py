@@ -208,7 +208,12 @@ class ServerElection:
     With `escalate` the members of a panel are asked in order, the next one only if those before it do not
     agree. Each stage may be the last, so the allowed error is divided among them. A member that fails is not
     asked again, and is left out if it returned nothing before.
+
+    Sampling goes on until `min_votes` samples are usable. A `deadline` is a time of `time.monotonic()`.
     """
+
+    min_votes = 1
+    deadline: float | None = None
 
     def __init__(
         self,
@@ -220,14 +225,11 @@ class ServerElection:
         confidence: float | None = None,
         within: float = 0.0,
         escalate: Escalation | None = None,
-        min_votes: int = 1,
-        longest: int | None = None,
-        json: bool = False,
-        deadline: float | None = None,
+        pool: Callable[[], SamplePool] = SamplePool,
     ) -> None:
         self.clients, self.settings, self.candidates, self.voters = clients, settings, candidates, voters
-        self.within, self.escalate, self.min_votes, self.deadline = within, escalate, min_votes, deadline
-        self.searched, self.sampled = SamplePool(longest, json=json), SamplePool(longest, json=json)
+        self.within, self.escalate = within, escalate
+        self.searched, self.sampled = pool(), pool()
         self.seconds, self.saved, self.failing = 0.0, 0, set[str]()
         self.asked = dict.fromkeys((voters or self._search).members, 0)
         self.stages = [(name,) for name in self.asked] if escalate else [tuple(self.asked)]
@@ -284,14 +286,11 @@ class ServerElection:
             sum(answer.calls for answer in answers),
             [error for answer in answers for error in answer.failed],
         )
-        if not samples.choices and samples.failed and not self.more:
-            self.failed(query, pool, samples.failed[0])
         if samples.characters <= MANY:
             pool.add(samples, len(draws))
         else:
             await self.run(lambda: pool.add(samples, len(draws)))
-        if samples.choices:
-            self.received(query, pool, samples, len(draws))
+        self.received(query, pool, samples, len(draws))
         return bool(samples.choices)
 
     async def _ask_member(self, query: Query, name: str, draws: range) -> Samples:
@@ -331,13 +330,10 @@ class ServerElection:
     def left_out(self, member: str, error: UpstreamError) -> None:
         """Called when a member of a panel failed, which is not asked again."""
 
-    def failed(self, query: Query, pool: SamplePool, error: UpstreamError) -> None:
-        """Called when there are no samples: raise, unless earlier samples suffice for the election."""
-        if len(query.members) == 1 or not pool.usable:
-            raise error
-
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
-        """Called when samples were added to the pool: raise or warn if they do not suffice."""
+        """Called when samples were added to the pool, perhaps none: raise or warn if they do not suffice."""
+        if not samples.choices and samples.failed and not self.more and not pool.usable:
+            raise samples.failed[0]
 
     def check_votes(self) -> None:
         """Raise an error if too few samples can vote."""
