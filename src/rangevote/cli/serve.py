@@ -103,7 +103,7 @@ PORT = 8720
     "--allow-host NAME", "Host name that clients use, in addition to those of this machine.", multiple=True
 )
 @option("--log-details", "Log the upstream's error messages.")
-def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **given: Any) -> None:
+def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, **arguments: Any) -> None:
     """Serve OpenAI's API: answer each request by an election among samples of --upstream or --model.
 
     POST /v1/chat/completions, /v1/completions and /v1/responses; GET /v1/models, /healthz, /readyz, /metrics.
@@ -120,27 +120,27 @@ def serve(host: str, port: int, allow_host: tuple[str, ...], log_details: bool, 
     from rangevote.web.serving import address, bound, host_names, is_local
     from rangevote.web.serving import serve as run
 
-    keys = _keys(given["keys_env"], given["keys_file"])
+    keys = _keys(arguments["keys_env"], arguments["keys_file"])
     if not is_local(host) and not keys:
         raise UsageError(
             f"--host {host} lets others reach the service, which has no keys. Add --keys-file FILE or "
             f"--keys-env VAR, or listen on 127.0.0.1."
         )
     hosts = host_names(host, allow_host, "clients")
-    key = read_key(given["upstream_key_env"], given["upstream_key_file"], "--upstream-key")
-    config = _config(given, hosts)
+    key = read_key(arguments["upstream_key_env"], arguments["upstream_key_file"], "--upstream-key")
+    config = _config(arguments, hosts)
     with warnings.catch_warnings(), log_to(logging.StreamHandler()):
         warnings.simplefilter("ignore", RangevoteWarning)  # replies contain the same
         metrics, most_choices = Metrics(), None
-        if given["model"] is not None:
+        if arguments["model"] is not None:
             key, most_choices = secrets.token_hex(32), SLOTS
-            model = _start_model(given["model"], key)
+            model = _start_model(arguments["model"], key)
             url = f"{model.listening_address}/v1"
             config = msgspec.structs.replace(config, upstream=url, engine="llama_cpp")
         upstream = Upstream(config, metrics, key=key, most_choices=most_choices)
         app = service_app(upstream, config, metrics, keys=keys, details=log_details)
         listening = bound(host, port)
-        serving = given["model"] or ", ".join(config.upstreams.values()) or config.upstream
+        serving = arguments["model"] or ", ".join(config.upstreams.values()) or config.upstream
         log_event("ready", address=address(listening), serving=serving)
         run(app, listening, drain=config.limits.drain)
         log_event("stopped")
@@ -157,8 +157,8 @@ def _keys(variable: str | None, file: str | None) -> Keys:
     return Keys(keys)
 
 
-def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
-    """The configuration file, overridden by the command line."""
+def _config(arguments: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
+    """The configuration file, overridden by the options of the command line."""
     from rangevote.service.config import (
         OWN_OPTIONS,
         ConfigFile,
@@ -169,36 +169,36 @@ def _config(given: dict[str, Any], hosts: Sequence[str]) -> ServiceConfig:
         read_config,
     )
 
-    file = ConfigFile() if given["config"] is None else read_config(given["config"])
+    file = ConfigFile() if arguments["config"] is None else read_config(arguments["config"])
     values = {name: getattr(file, name) for name in OperatorOptions.__struct_fields__}
-    values |= {name: given[name] for name in values if given.get(name) not in (None, ())}
-    values["allow_models"] = (*file.allow_models, *given["allow_models"])
-    if given["upstreams"] or given["model"]:
-        members = _members(given["upstreams"])
+    values |= {name: arguments[name] for name in values if arguments.get(name) not in (None, ())}
+    values["allow_models"] = (*file.allow_models, *arguments["allow_models"])
+    if arguments["upstreams"] or arguments["model"]:
+        members = _members(arguments["upstreams"])
         values |= {"upstream": members.pop("", ""), "upstreams": members}
-    if bool(values["upstream"] or values["upstreams"]) == bool(given["model"]):
+    if bool(values["upstream"] or values["upstreams"]) == bool(arguments["model"]):
         raise UsageError("give either --upstream URL, the server to sample from, or --model FILE.")
-    options: dict[str, Any] = {name: given.get(name) for name in (*OWN_OPTIONS, *CLIENT_OPTIONS)}
+    options: dict[str, Any] = {name: arguments.get(name) for name in (*OWN_OPTIONS, *CLIENT_OPTIONS)}
     if str(options["candidates"]).isdecimal():
         options["candidates"] = int(options["candidates"])
     base = RequestOptions().changed(file.options).changed(options)
     profiles = dict(file.profiles)
-    for named in given["profiles"]:
-        name, equals, path = named.partition("=")
+    for profile in arguments["profiles"]:
+        name, equals, path = profile.partition("=")
         if not equals:
-            raise UsageError(f"--profile {named!r}: write it as NAME=FILE.")
+            raise UsageError(f"--profile {profile!r}: write it as NAME=FILE.")
         profiles[name] = profile_options(path)
     served = {name: base.changed(options) for name, options in profiles.items()}
     return ServiceConfig(**values, options=base, profiles=served, hosts=tuple(hosts))
 
 
-def _members(given: tuple[str, ...]) -> dict[str, str]:
+def _members(upstreams: tuple[str, ...]) -> dict[str, str]:
     """The servers by their names; a single one may have no name."""
     members: dict[str, str] = {}
-    for one in given:
-        name, equals, url = one.partition("=")
-        members |= {name: url} if equals and "/" not in name else {"": one}
-    if len(given) > 1 and ("" in members or len(members) < len(given)):
+    for upstream in upstreams:
+        name, equals, url = upstream.partition("=")
+        members |= {name: url} if equals and "/" not in name else {"": upstream}
+    if len(upstreams) > 1 and ("" in members or len(members) < len(upstreams)):
         raise UsageError(
             "several --upstream are a panel; write each as NAME=URL, with different names, for example "
             "small=http://host/v1."

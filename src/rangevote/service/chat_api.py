@@ -124,8 +124,8 @@ class Reply:
 
     def elections(self) -> dict[str, Any]:
         """The object `rangevote` of a reply; for several prompts that of the first, and a list of all."""
-        listed = [self._election(*both) for both in zip(self.outcomes, self.pages, strict=True)]
-        return listed[0] if len(listed) == 1 else {**listed[0], "elections": listed}
+        elections = [self._election(*both) for both in zip(self.outcomes, self.pages, strict=True)]
+        return elections[0] if len(elections) == 1 else {**elections[0], "elections": elections}
 
     def _election(self, outcome: ElectionOutcome, page: str | None) -> dict[str, Any]:
         result, fields = outcome.result, outcome.result.fields()

@@ -88,10 +88,10 @@ class RequestOptions(msgspec.Struct, frozen=True):
     explain: bool = False
     election: dict[str, Any] = {}
 
-    def changed(self, given: Mapping[str, Any]) -> RequestOptions:
+    def changed(self, options: Mapping[str, Any]) -> RequestOptions:
         """A copy with these options, which are checked."""
-        own, election = msgspec.structs.asdict(self), dict[str, Any]()
-        for name, value in given.items():
+        values, election = msgspec.structs.asdict(self), dict[str, Any]()
+        for name, value in options.items():
             if value is None:
                 continue
             if name in SCHEMA and SCHEMA[name].client:
@@ -101,12 +101,12 @@ class RequestOptions(msgspec.Struct, frozen=True):
                 election[name] = value
             else:
                 choose("option", name, OWN_OPTIONS)
-                own[name] = value
-        if isinstance(own["adaptive"], bool):
-            own["adaptive"] = CONFIDENCE if own["adaptive"] else None
-        check_within(own["within"])
+                values[name] = value
+        if isinstance(values["adaptive"], bool):
+            values["adaptive"] = CONFIDENCE if values["adaptive"] else None
+        check_within(values["within"])
         try:
-            changed = convert({**own, "election": override(self.election, election)}, RequestOptions)
+            changed = convert({**values, "election": override(self.election, election)}, RequestOptions)
         except DataError as error:
             raise UsageError(f"{error.field}: {error.problem}.") from None
         if isinstance(changed.candidates, str):

@@ -119,8 +119,8 @@ def upstream_failure(error: UpstreamError) -> ApiError:
         )
     else:
         answer = ApiError(502, "the model's server failed to answer", code=f"upstream_{error.kind}")
-    said = error.answer if isinstance(error.answer, dict) else {}
-    code = CONTEXT if said.get("type") == LLAMA_CONTEXT else said.get("code")
+    described = error.answer if isinstance(error.answer, dict) else {}
+    code = CONTEXT if described.get("type") == LLAMA_CONTEXT else described.get("code")
     if isinstance(code, str) and code in PASSED_ON and answer.status in (400, 429):
         answer.code, answer.message = code, PASSED_ON[code]
     answer.note = f"{error.kind} {error.status or ''} {error.detail or ''}".strip()

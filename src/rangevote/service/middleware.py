@@ -165,16 +165,16 @@ class Keys:
         key as password; None if there is no such key. All keys are compared, in constant time."""
         if not self._digests:
             return 0
-        scheme, _, given = authorization.partition(b" ")
+        scheme, _, key = authorization.partition(b" ")
         if scheme.lower() == b"basic":
             try:
-                given = base64.b64decode(given.strip(), validate=True).partition(b":")[2]
+                key = base64.b64decode(key.strip(), validate=True).partition(b":")[2]
             except (binascii.Error, ValueError):
                 return None
         elif scheme.lower() != b"bearer":
             return None
-        digest = hashlib.sha256(given.strip()).digest()
-        matches = [hmac.compare_digest(known, digest) for known in self._digests]
+        digest = hashlib.sha256(key.strip()).digest()
+        matches = [hmac.compare_digest(expected, digest) for expected in self._digests]
         return matches.index(True) if any(matches) else None
 
 

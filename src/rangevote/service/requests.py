@@ -191,14 +191,14 @@ def read_object(content: bytes) -> dict[str, Any]:
 
 
 def read_request(
-    given: Mapping[str, Any], profile: str | None, config: ServiceConfig, endpoint: Endpoint
+    fields: Mapping[str, Any], profile: str | None, config: ServiceConfig, endpoint: Endpoint
 ) -> CompletionRequest:
     """The request in a body; an `ApiError` names the parameter that is wrong."""
-    read = _body(given, ChatBody if endpoint == "chat" else PromptBody, config)
+    read = _body(fields, ChatBody if endpoint == "chat" else PromptBody, config)
     if not read.model or len(read.model) > 256 or not read.model.isprintable():
         raise invalid("model", "must be the name of a model")
     alias = config.aliases.get(read.model)
-    passed = {name: value for name, value in given.items() if name not in OwnParameters.__struct_fields__}
+    passed = {name: value for name, value in fields.items() if name not in OwnParameters.__struct_fields__}
     passed["model"] = read.model if alias is None else alias.model
     prompts: tuple[Prompt, ...] = ()
     if isinstance(read, ChatBody):
@@ -233,16 +233,16 @@ def read_request(
 
 
 def _body(
-    given: Mapping[str, Any], kind: type[ChatBody | PromptBody], config: ServiceConfig
+    fields: Mapping[str, Any], kind: type[ChatBody | PromptBody], config: ServiceConfig
 ) -> ChatBody | PromptBody:
-    for name in given:
+    for name in fields:
         if name in UNSUPPORTED:
             raise invalid(name, UNSUPPORTED[name], "unsupported_parameter")
         if name not in kind.__struct_fields__ and name not in config.forward:
             message = "is not a parameter of this request, and the service's operator does not forward it"
             raise invalid(name[:60], message, "unsupported_parameter")
     try:
-        return convert(given, kind)
+        return convert(fields, kind)
     except DataError as error:
         raise invalid(error.field, f"is wrong: {error.problem}"[:300]) from None
 

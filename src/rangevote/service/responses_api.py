@@ -36,31 +36,31 @@ SENT_BACK: dict[str, Any] = {
 TEXTS = ("input_text", "output_text", "text")
 
 
-def chat_fields(given: Mapping[str, Any]) -> dict[str, Any]:
+def chat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the chat request; an `ApiError` names a wrong parameter."""
-    if "messages" in given:
+    if "messages" in fields:
         raise invalid("messages", "is not a parameter of responses; use input", "unsupported_parameter")
-    chat = {RENAMED.get(name, name): value for name, value in given.items() if name not in READ - {*RENAMED}}
-    chat["messages"] = _messages(given)
-    if tools := given.get("tools"):
-        chat["tools"] = [_tool(tool, f"tools[{i}]") for i, tool in enumerate(_listed(tools, "tools"))]
-    if (choice := given.get("tool_choice")) is not None:
+    chat = {RENAMED.get(name, name): value for name, value in fields.items() if name not in READ - {*RENAMED}}
+    chat["messages"] = _messages(fields)
+    if tools := fields.get("tools"):
+        chat["tools"] = [_tool(tool, f"tools[{i}]") for i, tool in enumerate(_objects(tools, "tools"))]
+    if (choice := fields.get("tool_choice")) is not None:
         chat["tool_choice"] = _tool_choice(choice)
-    if (wanted := _format(given.get("text"))) is not None:
+    if (wanted := _format(fields.get("text"))) is not None:
         chat["response_format"] = wanted
-    if effort := _object(given.get("reasoning"), "reasoning").get("effort"):
+    if effort := _object(fields.get("reasoning"), "reasoning").get("effort"):
         chat["reasoning_effort"] = effort
     return chat
 
 
-def _messages(given: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _messages(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
-    if instructions := given.get("instructions"):
+    if instructions := fields.get("instructions"):
         messages.append({"role": "system", "content": instructions})
-    asked = given.get("input")
+    asked = fields.get("input")
     if isinstance(asked, str):
         return [*messages, {"role": "user", "content": asked}]
-    for i, item in enumerate(_listed(asked, "input")):
+    for i, item in enumerate(_objects(asked, "input")):
         message = _message(item, f"input[{i}]")
         last = messages[-1] if messages else {}
         if "tool_calls" in message and "tool_calls" in last:  # the calls of a turn are one message
@@ -132,7 +132,7 @@ def _object(value: Any, path: str) -> Mapping[str, Any]:
     return value or {}
 
 
-def _listed(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
+def _objects(value: Any, path: str) -> Sequence[Mapping[str, Any]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         shape = "a text or a list of objects" if path == "input" else "a list of objects"
         raise invalid(path, f"must be {shape}")
@@ -202,8 +202,8 @@ class ResponsesReply(Reply):
         called = message.get("tool_calls", ())
         if not called or message.get("content"):
             status = "incomplete" if winner.reason in ("length", "content_filter") else "completed"
-            said = {"id": f"msg_{id}", "type": "message", "role": "assistant"}
-            items.append({**said, "status": status, "content": [content]})
+            head = {"id": f"msg_{id}", "type": "message", "role": "assistant"}
+            items.append({**head, "status": status, "content": [content]})
         for i, call in enumerate(called):
             function = call.get("function") or {}
             items.append(

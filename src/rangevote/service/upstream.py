@@ -81,7 +81,7 @@ class Upstream:
             )
             for name, url in (config.upstreams or {"": config.upstream}).items()
         }
-        self._listed: dict[str, tuple[float, tuple[str, ...]]] = {}
+        self._models: dict[str, tuple[float, tuple[str, ...]]] = {}
 
     async def __aenter__(self) -> Upstream:
         for client in self.clients.values():
@@ -102,21 +102,21 @@ class Upstream:
     async def model_of(self, member: str) -> str:
         """The model to request from a member's server: that of the member's name if it lists one, else the
         first."""
-        listed = await self._list(member)
-        if not listed:
+        models = await self._list(member)
+        if not models:
             raise UpstreamError("the model's server lists no model.", kind="shape")
-        return member if member in listed else listed[0]
+        return member if member in models else models[0]
 
     async def _list(self, member: str) -> tuple[str, ...]:
-        at, listed = self._listed.get(member, (-self.models_kept, ()))
+        at, models = self._models.get(member, (-self.models_kept, ()))
         if time.monotonic() - at > self.models_kept:
             try:
-                listed = tuple(await self.clients[member].models())
+                models = tuple(await self.clients[member].models())
             except UpstreamError:
-                if not listed:  # otherwise the last list is used
+                if not models:  # otherwise the last list is used
                     raise
-            self._listed[member] = time.monotonic(), listed
-        return listed
+            self._models[member] = time.monotonic(), models
+        return models
 
     async def answers(self) -> bool:
         """Whether at least one server answers."""
@@ -154,8 +154,9 @@ class Upstream:
         if (name := request.body["model"]) in self.clients:
             return (name,)
         shares = request.options.election.get("shares", self.clients)
-        known = not isinstance(shares, str) and shares.keys() <= self.clients.keys()
-        return tuple(name for name in self.clients if name in shares) if known else ()
+        if isinstance(shares, str) or not shares.keys() <= self.clients.keys():
+            return ()
+        return tuple(name for name in self.clients if name in shares)
 
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
         try:
@@ -254,10 +255,10 @@ def _beams(request: CompletionRequest, members: tuple[str, ...]) -> Query:
 def count_votes(ballot: Ballot, settings: Settings) -> Result:
     """Elect; if the samples cannot be voted on as requested, the error is the client's."""
     voters = ballot.voters or ballot.candidates
-    known = settings.weights != "probability" or all(voter.logprob is not None for voter in voters)
+    complete = settings.weights != "probability" or all(voter.logprob is not None for voter in voters)
     if settings.weights in CONFIDENCE:
-        known = all(voter.token_logprobs is not None for voter in voters)
-    if not known:
+        complete = all(voter.token_logprobs is not None for voter in voters)
+    if not complete:
         settings = settings.replace(weights="count")  # the signature says so
     if settings.winners > len(ballot.candidates):
         settings = settings.replace(winners=len(ballot.candidates))

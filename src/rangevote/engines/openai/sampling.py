@@ -158,9 +158,9 @@ def answered(answer: Mapping[str, Any]) -> list[ServerChoice]:
     try:
         choices = choices_of(answer)
         detail = "the list of choices is empty"
-    except DataError as error:
-        given = answer.get("error")  # some gateways send errors with status 200
-        choices, detail = [], str(error) if given is None else error_text(given)
+    except DataError as problem:
+        error = answer.get("error")  # some gateways send errors with status 200
+        choices, detail = [], str(problem) if error is None else error_text(error)
     if not choices:
         message = "the server's response is not a completion."
         raise UpstreamError(message, kind="shape", status=200, detail=detail)
