@@ -219,6 +219,11 @@ def openai(**choice: Any) -> list[Any]:
         ([{"os": [{"text": "a", "logprob": 3}]}], {"field": "os"}, r"os\[0\].logprob: 3.0 is not a log"),
         ([{"texts": ["a"], "lp": [1, 2]}], {"logprob_field": "lp"}, "lp: 2 scores for 1 texts"),
         ([{"texts": ["a"], "lp": ["x"]}], {"logprob_field": "lp"}, r"lp\[0\]: expected a number, got 'x'"),
+        (
+            [{"a": [{"t": None}]}],
+            {"field": "a", "text_field": "t"},
+            "null in 't', which --text-field asks for",
+        ),
         ([{"texts": ["a"]}], {"logprob_field": "lp"}, "has no 'lp', which --logprob-field asks for"),
         ([{"outs": {"a": 1}}], {"field": "outs"}, "outs: expected a list of texts or objects, got an object"),
         ([{"k": 1, "text": "a"}, {"k": 1, "text": 5}], {"group_by": "k"}, "input:2: text: expected a text"),

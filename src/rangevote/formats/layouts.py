@@ -554,6 +554,8 @@ def _needed(record: Record, path: str, needed_by: str, inside: str = "") -> Any:
 
 
 def _missing(record: Record, path: str, needed_by: str, inside: str = "") -> DataError:
+    if at(record, path) is None:
+        return DataError(f"has null in {path!r}, which {needed_by} asks for; leave it out.", field=inside)
     return DataError(
         f"has no {path!r}, which {needed_by} asks for.{nearest(path, record)} It has: "
         f"{', '.join(map(str, record)) or 'nothing'}",
