@@ -244,7 +244,7 @@ def openai(**choice: Any) -> list[Any]:
             {"normalisation": 999.0},
             "translations: a length of 4 to the power 999 .*beyond",
         ),
-        ([{"sentence_id": 3, "translation": None}], {}, "has no 'translation'"),
+        ([{"sentence_id": 3, "translation": None}], {}, "has null in 'translation'"),
         # OpenAI
         ([{"custom_id": ["r"], "response": None, "error": None}], {}, "custom_id: expected a string"),
         ([{"custom_id": "r", "response": {"body": {"data": []}}}], {}, "has no 'response.body.choices'"),
