@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -19,7 +18,6 @@ from rangevote.hypothesis import Hypothesis
 from rangevote.kernel import plain
 from rangevote.similarity import ngram
 from tests.election import equations
-from tests.kernel.both import compiled, needs_compiled
 from tests.similarity.samples import columns, sentence
 
 FAMILY = {
@@ -208,34 +206,6 @@ def test_impossible_orders_and_betas_are_refused(order, beta):
 def test_chrf_needs_texts():
     with pytest.raises(rv.DataError, match=r"candidates: chrf compares characters and needs texts"):
         rv.elect([[1, 2], [1, 3]], similarity="chrf")
-
-
-SPACES = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
-
-
-def same_bag(kernel, unit: str, text: str, other: str) -> bool:
-    """Whether two texts have the same tokens, order aside: each fully covers the other."""
-    index = kernel.Index([text, other], unit, [1], True, True)
-    return bool((index.grades(0.0, True) == 1.0).all())
-
-
-def test_python_knows_29_white_space_characters():
-    # str.split() is the rule; if a later Unicode adds one, kernels/text.hpp must learn it
-    assert len(SPACES) == 29
-    assert {"\x1c", "\x1f", "\x85", "\xa0", "\u1680", "\u2028", "\u202f", "\u205f", "\u3000"} <= set(SPACES)
-
-
-@needs_compiled
-def test_the_compiled_kernel_splits_at_every_character_of_unicode_as_python_does():
-    scalars = [chr(c) for c in range(sys.maxunicode + 1) if not 0xD800 <= c <= 0xDFFF]
-    for part in np.array_split(np.array(scalars, dtype=object), 8):
-        text = "".join(f"a{c}b." for c in part)
-        assert same_bag(compiled, "space", text, " ".join(text.split()))
-        assert same_bag(compiled, "chars", text, "".join(text.split()))
-        # and the words are different words: as many as Python finds
-        words = text.split()
-        index = compiled.Index([text, " ".join(words[:-1])], "space", [1], True, True)
-        assert index.grades(0.0, True)[0, 1] == (len(words) - 1) / len(words)
 
 
 TEXTS = [
