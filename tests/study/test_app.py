@@ -101,7 +101,7 @@ def test_judgements_undos_and_finishes_are_saved_and_resumed(page):
     answer = page.judge(items[0], -2)
     assert (answer.status_code, answer.json()) == (200, {"value": -2, "replaced": None})
     assert page.session()["judged"] == [[items[0], -2, None]]
-    undone = page.post("undo", {"item": items[0], "key": "u" * 16, "time": TIME})
+    undone = page.judge(items[0], None, "u" * 16)
     assert undone.json() == {"value": None, "replaced": -2}
     assert page.post("finish", {}).status_code == 400
     for number, item in enumerate(items):
@@ -144,7 +144,7 @@ def test_who_runs_the_study_sees_how_far_everybody_is_and_no_result(page):
     people = [(one["judged"], one["assigned"], one["seconds"]) for one in told["people"]]
     assert people == [(1, 6, 0.9), (0, 6, None)]
     assert page.get("/api/session").status_code == 404  # it is no annotator's link
-    for request in ("judgement", "undo", "finish"):
+    for request in ("judgement", "finish"):
         assert page.post(request, message(page.first())).status_code == 404
     page.token = own
     assert page.get("/api/progress").status_code == 404
@@ -152,7 +152,7 @@ def test_who_runs_the_study_sees_how_far_everybody_is_and_no_result(page):
 
 
 BAD = [
-    *({"value": value} for value in (3, -3, "2", None, True, 1.5, [1], {}, 10**30)),
+    *({"value": value} for value in (3, -3, "2", True, 1.5, [1], {}, 10**30)),
     *(
         {"item": item}
         for item in ("0" * 31, "0" * 33, "G" * 32, "../../etc/passwd", None, 5, "0" * 32 + "\n")
@@ -175,8 +175,10 @@ def test_what_is_not_valid_is_400_another_annotators_item_403_and_neither_leaves
         answer = page.post("judgement", message(item) | fields)
         assert answer.status_code == 400, fields
         assert next(iter(fields)) in answer.json()["error"]
+    without = page.post("judgement", {"item": item, "key": KEY, "time": TIME})  # to undo is to send null
+    assert (without.status_code, "`value`" in without.json()["error"]) == (400, True)
     for body in BODIES:
-        for name in ("judgement", "undo", "finish"):
+        for name in ("judgement", "finish"):
             assert page.post(name, body).status_code == 400, body
     assert page.rows() == []
 

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp
 
 from rangevote.errors import SetupError
 from rangevote.study.plan import Annotator, Pair, coin
-from rangevote.study.store import Answer, AnswerRefused, PersonProgress, SavedAnswer, SentAnswer, Store, now
+from rangevote.study.store import Answer, AnswerRefused, PersonProgress, SentAnswer, Store, now
 from rangevote.web.security import Guard
 from rangevote.web.serving import asset_routes, assets
 
@@ -162,16 +162,6 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
     def progress(runner: int) -> StudyProgress:
         return StudyProgress(plan.title, now(), store.progress())
 
-    def judgement(who: int, sent: SentAnswer) -> SavedAnswer:
-        if sent.value is None:
-            raise AnswerRefused("a judgement has a value.")
-        return store.record(who, sent)
-
-    def undo(who: int, sent: SentAnswer) -> SavedAnswer:
-        if sent.value is not None:
-            raise AnswerRefused("an undo has no value.")
-        return store.record(who, sent)
-
     def finish(who: int, message: FinishMessage) -> Finish:
         store.finish(who)
         return Finish(True, plan.completion_code)
@@ -190,8 +180,7 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
         Route("/img/{sha256}", image),
         _route("/api/progress", auth, progress, runner=True),
         _route("/api/session", auth, partial(session_of, store)),
-        _route("/api/judgement", auth, judgement, SentAnswer),
-        _route("/api/undo", auth, undo, SentAnswer),
+        _route("/api/judgement", auth, store.record, SentAnswer),
         _route("/api/finish", auth, finish, FinishMessage),
     ]
     return Guard(Starlette(routes=routes), hosts=hosts, max_body=MAX_BODY)

@@ -333,7 +333,7 @@ class SentAnswer(msgspec.Struct, forbid_unknown_fields=True):
     item: Annotated[str, Meta(pattern=r"^[0-9a-f]{32}\Z")]
     key: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{16,64}\Z")]
     time: Annotated[str, Meta(pattern=_TIME)]
-    value: Annotated[int, Meta(ge=-2, le=2)] | Literal["cannot"] | None = None
+    value: Annotated[int, Meta(ge=-2, le=2)] | Literal["cannot"] | None
     duration: Annotated[int, Meta(ge=0, le=86_400_000)] | None = None
     image_missing: bool = False
     comment: Annotated[str, Meta(max_length=2000)] = ""

@@ -54,7 +54,7 @@ export class Study {
   }
 
   start() {
-    for (const [, { body }] of this.outbox.waiting()) this.work.set(body.item, body.value ?? null, body.comment);
+    for (const [, { body }] of this.outbox.waiting()) this.work.set(body.item, body.value, body.comment);
     this.work.advance();
     listen({
       enabled: () => this.preferences.shortcuts && !at("work").hidden && !at("large").open,
@@ -217,7 +217,7 @@ export class Study {
     if (value !== known?.value || comment !== known.comment) {
       const body = { item: id, value, comment, duration: this.clock.stop(), image_missing: this.view.pictureMissing };
       this.work.set(id, value, comment);
-      this.dispatch("/api/judgement", body, known?.value ?? null);
+      this.dispatch(body, known?.value ?? null);
     }
     this.view.note(`Answered: ${this.view.words(value)}.`);
     this.work.advance();
@@ -228,7 +228,7 @@ export class Study {
     const [id, known] = this.work.last() ?? [];
     if (this.blocked || this.stage !== "items" || id === undefined || known === undefined) return;
     this.work.set(id, null);
-    this.dispatch("/api/undo", { item: id }, known.value);
+    this.dispatch({ item: id, value: null }, known.value);
     this.work.goTo(id);
     this.show();
     if (known.comment) {
@@ -249,12 +249,11 @@ export class Study {
 
   /**
    * Keep a message and send it.
-   * @param {string} path
-   * @param {{item: string, value?: Answer, comment?: string}} body
+   * @param {{item: string, value: Answer | null, comment?: string}} body
    * @param {Answer | null} known the answer that it replaces, as far as this page knows
    */
-  dispatch(path, body, known) {
-    this.outbox.put({ path, known, body: { ...body, key: freshKey(), time: new Date().toISOString() } });
+  dispatch(body, known) {
+    this.outbox.put({ known, body: { ...body, key: freshKey(), time: new Date().toISOString() } });
     if (this.sender.state === "saved") this.view.saved("under-way", "Saving …");
     else this.showState(this.sender.state);
     this.sender.send();

@@ -4,7 +4,7 @@
 
 /**
  * `known` is the answer that it replaces, as far as the page knows.
- * @typedef {{path: string, known: import("./session").Answer | null, body: {item: string, key: string, time: string, value?: import("./session").Answer, comment?: string}}} Message
+ * @typedef {{known: import("./session").Answer | null, body: {item: string, key: string, time: string, value: import("./session").Answer | null, comment?: string}}} Message
  */
 
 const DIGITS = 15;

@@ -46,7 +46,7 @@ export class Sender {
     for (let [first] = this.outbox.waiting(); first; [first] = this.outbox.waiting()) {
       const [name, message] = first;
       try {
-        const answer = await this.server.ask(message.path, message.body);
+        const answer = await this.server.ask("/api/judgement", message.body);
         this.outbox.remove(name);
         this.listener.confirmed(message, answer);
       } catch (error) {
