@@ -125,7 +125,7 @@ def test_grades_are_the_papers_equation_voters_in_rows():
     for row, voter in zip(found.grades, found.voters, strict=True):
         for grade, candidate in zip(row, found.candidates, strict=True):
             expected = overlap(CAPTIONS[voter].split(), CAPTIONS[candidate].split(), 2)
-            assert grade == pytest.approx(expected, abs=1e-5)
+            assert grade == pytest.approx(expected, abs=5.1e-5)
 
 
 def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(monkeypatch):
@@ -137,7 +137,7 @@ def test_grades_of_large_ballots_are_those_of_the_first_by_rank_and_by_weight(mo
     assert found.candidates == list(result.ranking[:4])
     assert found.voters == [9, 8, 7, 6]  # the most probable come last here
     whole = result.similarity.matrix(result.candidates, result.voters)
-    assert found.grades == pytest.approx(np.round(whole[found.voters][:, found.candidates], 5))
+    assert found.grades == pytest.approx(np.round(whole[found.voters][:, found.candidates], 4))
 
 
 def test_long_texts_and_lists_are_cut_but_come_whole_when_asked_for(monkeypatch):

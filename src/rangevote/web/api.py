@@ -34,9 +34,9 @@ ALL_TEXTS = 1_000_000
 #: Candidates and voters that are listed, best first.
 LISTED = 1000
 #: Digits after the point of a grade: more than the page shows.
-DIGITS = 5
+DIGITS = 4
 #: Votes of one candidate that are listed.
-PARTS = 30
+PARTS = 20
 #: Pairs of voter and candidate that are graded as soon as a ballot is opened.
 PAIRS = 2_000_000
 #: Fields of a result that the page gets as they are.

@@ -46,7 +46,7 @@ BASELINES = ("most_likely", "length_normalised")
 #: Pairs of voter and candidate that a page waits for.
 PAIRS = 4_000_000
 #: Rows and columns of grades that are shown.
-GRADED = 300
+GRADED = 100
 #: Left-out voters whose new winner is listed.
 CHANGES = 100
 #: Clusters that get a name, and the words of a name and of a text that is read for it.

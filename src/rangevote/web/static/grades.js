@@ -1,15 +1,14 @@
-// Who supports whom: the map of all grades, clusters of like candidates together, and the pair of the current cell.
+// Who supports whom: a table of all grades, coloured as a map, and the pair of the current cell.
 
-import { HeatMap } from "./heatmap.js";
 import { colourNumber } from "./members.js";
-import { button, faint, make, output, scrolling } from "./text.js";
+import { faint, make, output } from "./text.js";
 import { counted, fixed, grouped, small } from "./numbers.js";
 import { showPair } from "./pair.js";
 import { rowOf } from "./top.js";
 import { votersOf } from "./words.js";
 
-/** Rows of the table that are made at a time. */
-const ROWS = 50;
+/** Ranks that are written at an edge of the map; of more rows or columns, every second or third has one. */
+const LABELS = 25;
 
 /**
  * @param {HTMLElement} container
@@ -23,54 +22,22 @@ export function showGrades(container, graded, election, whole) {
     container.replaceChildren(faint(`Under the rule ${election.rule} nobody votes.`));
     return () => {};
   }
-  const view = new View(graded, election);
+  const voters = votersOf(election);
   const panel = make("div", { id: "pair", class: "card", role: "region", "aria-label": "Voter and candidate of the current cell", tabindex: 0 });
-  const canvas = make("canvas", {
-    id: "heatmap",
-    tabindex: 0,
-    role: "application",
-    "aria-roledescription": "heat map",
-    "aria-label": "Grades: arrow keys move, Enter goes to the two texts",
-    "aria-describedby": "pair-grade",
-  });
-  const box = make("div", { class: "scroll map" }, canvas);
   /** @param {number} voter @param {number} candidate @param {number | null} grade */
   const pair = (voter, candidate, grade) => {
-    const row = view.voters.get(voter);
+    const row = voters.get(voter);
     if (row) showPair(panel, { whole, election, voter: row, candidate: rowOf(election, candidate), grade });
     else panel.replaceChildren(faint(`The text of voter ${voter} is not listed.`));
   };
-  const map = new HeatMap(canvas, box, {
-    move: (row, column) => {
-      const [r, c] = [view.rows()[row], view.columns()[column]];
-      pair(graded.voters[r], graded.candidates[c], graded.grades[r][c]);
-    },
-    open: () => panel.focus(),
-  });
-  const table = make("div");
-  const numbers = make("details", { id: "numbers" }, make("summary", {}, "The same numbers as a table"), table);
-  const redraw = () => {
-    map.show(view.grid());
-    if (numbers.open) tabulate(table, view, 0);
-  };
-  numbers.addEventListener("toggle", () => numbers.open && tabulate(table, view, 0));
-  const changed = () => {
-    redraw();
-    map.moveTo(map.row, map.column);
-  };
-  const left = make("div", {}, box, scaleOf(view), clusterList(graded, view.panel));
-  container.replaceChildren(view.explained(), toggles(view, changed), make("div", { class: "map-and-pair" }, left, panel), numbers);
-  redraw();
+  const map = new GradeMap(graded, election, pair, () => panel.focus());
+  const left = make("div", {}, make("div", { class: "scroll map" }, map.table), map.scale, clusterList(graded, map.panel));
+  container.replaceChildren(description(graded, election, map.panel), toggles(map), make("div", { class: "map-and-pair" }, left, panel));
+  map.draw();
   /** @param {number} voter @param {number} candidate */
-  const show = (voter, candidate) => {
-    const row = view.rows().findIndex((r) => graded.voters[r] === voter);
-    const column = view.columns().findIndex((c) => graded.candidates[c] === candidate);
-    if (row >= 0 && column >= 0) map.moveTo(row, column);
-    else pair(voter, candidate, null);
-  };
+  const show = (voter, candidate) => map.goTo(voter, candidate) || pair(voter, candidate, null);
   const first = election.voters.same ? election.most_likely : null; // what the most likely output thinks of the winner
   show(first ?? graded.voters[0], election.winner);
-  following(map, redraw);
   return (voter, candidate) => {
     show(voter, candidate);
     panel.scrollIntoView({ block: "center" });
@@ -78,108 +45,158 @@ export function showGrades(container, graded, election, whole) {
   };
 }
 
-/** @type {AbortController | null} */
-let watching = null;
-
-/**
- * Draw again when the width or the colours change; only the latest map does.
- * @param {HeatMap} map
- * @param {() => void} redraw
- */
-function following(map, redraw) {
-  watching?.abort();
-  watching = new AbortController();
-  const { signal } = watching;
-  addEventListener("resize", () => map.fit(), { signal });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw, { signal });
-}
-
-/** Grades, or grades times weights, in the order of the clusters or of the scores. */
-class View {
-  /** @param {import("./answers").Grades} graded @param {import("./answers").Election} election */
-  constructor(graded, election) {
+/** Grades, or grades times weights, in the order of the clusters or of the scores; one cell is the current one. */
+class GradeMap {
+  /**
+   * @param {import("./answers").Grades} graded
+   * @param {import("./answers").Election} election
+   * @param {(voter: number, candidate: number, grade: number) => void} move shows the pair of the current cell
+   * @param {() => void} open goes to the pair
+   */
+  constructor(graded, election, move, open) {
     this.graded = graded;
     this.election = election;
+    this.voters = votersOf(election);
+    this.move = move;
+    this.open = open;
     this.weighted = false;
+    this.numbers = false;
     this.byCluster = graded.by_cluster.candidates.length > 2;
     this.panel = election.candidates.rows.some((row) => row.member !== null);
-    this.voters = votersOf(election);
     /** @type {Map<number, number>} */
     this.cluster = new Map(graded.clusters.flatMap(({ members }, number) => members.map((one) => [one, number])));
+    /** @type {HTMLTableElement} */
+    this.table = make("table", { id: "map", class: "numbers", role: "grid" });
+    this.scale = make("p", { class: "map-scale faint numbers" });
+    /** @type {HTMLElement | null} */
+    this.cell = null;
+    /** @type {number[]} rows and columns of the grades in the order in which they are shown */
+    this.rows = [];
+    /** @type {number[]} */
+    this.columns = [];
+    this.table.addEventListener("keydown", (event) => this.pressed(event));
+    for (const kind of ["pointerover", "click"]) this.table.addEventListener(kind, (event) => this.pointed(event));
   }
 
-  /** Rows of the grades in the order in which they are shown. */
-  rows() {
-    return this.byCluster ? this.graded.by_cluster.voters : this.graded.voters.map((_, i) => i);
-  }
-
-  /** Columns, likewise. */
-  columns() {
-    return this.byCluster ? this.graded.by_cluster.candidates : this.graded.candidates.map((_, i) => i);
-  }
-
-  /** @param {number} row @param {number} column */
-  value(row, column) {
-    const grade = this.graded.grades[row][column];
-    return this.weighted ? grade * (this.voters.get(this.graded.voters[row])?.weight ?? 0) : grade;
-  }
-
-  /** The largest value, for the scale. */
-  largest() {
-    let largest = this.weighted ? 0 : 1;
-    this.graded.grades.forEach((row, r) => row.forEach((_, c) => (largest = Math.max(largest, Math.abs(this.value(r, c))))));
-    return largest;
-  }
-
-  /** @returns {import("./heatmap.js").Grid} */
-  grid() {
-    const { graded, election } = this;
-    const [rows, columns] = [this.rows(), this.columns()];
-    const { same } = election.voters;
-    return {
-      values: rows.map((row) => columns.map((column) => this.value(row, column))),
-      largest: this.largest(),
-      rows: rows.map((row) => (same ? String(rowOf(election, graded.voters[row]).rank) : String(row + 1))),
-      columns: columns.map((column) => String(rowOf(election, graded.candidates[column]).rank)),
-      colours: {
-        rows: rows.map((row) => this.colour(graded.voters[row], this.voters.get(graded.voters[row])?.member ?? null, same)),
-        columns: columns.map((column) => this.colour(graded.candidates[column], rowOf(election, graded.candidates[column]).member, true)),
-      },
-    };
+  /** Fill the table; the current pair stays current. */
+  draw() {
+    const { graded, election, weighted, byCluster } = this;
+    this.rows = byCluster ? graded.by_cluster.voters : graded.voters.map((_, i) => i);
+    this.columns = byCluster ? graded.by_cluster.candidates : graded.candidates.map((_, i) => i);
+    const values = graded.grades.map((row, r) => row.map((grade) => grade * (weighted ? this.voters.get(graded.voters[r])?.weight ?? 0 : 1)));
+    const largest = values.flat().reduce((most, value) => Math.max(most, Math.abs(value)), weighted ? 0 : 1);
+    const head = this.columns.map((c, i) => this.heading("col", i, this.columns, rowOf(election, graded.candidates[c]), true));
+    const body = this.rows.map((r, i) => {
+      const voter = this.voters.get(graded.voters[r]) ?? { index: graded.voters[r], member: null };
+      const cells = this.columns.map((c) => this.square(values[r][c], largest));
+      return make("tr", {}, this.heading("row", i, this.rows, voter, election.voters.same), ...cells);
+    });
+    this.table.classList.toggle("written", this.numbers);
+    this.table.style.setProperty("--columns", String(this.columns.length));
+    const caption = make("caption", {}, "Voters in rows, candidates in columns, by rank");
+    const top = make("tr", {}, make("td", { class: "corner" }), ...head);
+    this.table.replaceChildren(caption, make("thead", {}, top), make("tbody", {}, ...body));
+    this.scale.replaceChildren("0 ", make("span", { class: "gradient" }), ` ${small(largest)} (full colour)`);
+    const { dataset } = this.table;
+    if (dataset.voter) this.goTo(Number(dataset.voter), Number(dataset.candidate));
   }
 
   /**
-   * The number of a colour at the edge: the member's, where there are members, else that of a candidate's cluster.
-   * @param {number} index
-   * @param {string | null} member
+   * The rank of a candidate or voter, as many as there is room for, in the colour of its member or cluster.
+   * @param {"row" | "col"} scope
+   * @param {number} place
+   * @param {number[]} all
+   * @param {{index: number, member: string | null, rank?: number}} row
    * @param {boolean} candidate
    */
-  colour(index, member, candidate) {
-    if (member !== null) return colourNumber(member);
-    return candidate && !this.panel ? this.cluster.get(index) ?? null : null;
+  heading(scope, place, all, { index, member, rank = all[place] + 1 }, candidate) {
+    const colour = member !== null ? colourNumber(member) : candidate && !this.panel ? this.cluster.get(index) : undefined;
+    const every = this.numbers ? 1 : Math.ceil(all.length / LABELS);
+    const label = { scope, class: colour === undefined ? null : `member-${colour}`, "aria-label": String(rank) };
+    return make("th", label, place % every ? "" : String(rank));
   }
 
-  explained() {
-    const { election, graded } = this;
-    const note = faint("A row shows how alike one voter is to every candidate: the stronger the colour, the more alike. Point at a cell, or move with the arrow keys.");
-    if (this.panel) note.append(" At the edges are the colours of the members.");
-    const [voters, candidates] = [graded.voters.length, graded.candidates.length];
-    if (voters < election.voters.total || candidates < election.candidates.total) {
-      note.append(
-        ` Shown are the first ${counted(voters, "voter")} of ${grouped(election.voters.total)} and the first ` +
-          `${counted(candidates, "candidate")} of ${grouped(election.candidates.total)}.`,
-      );
-    }
-    return note;
+  /** @param {number} value @param {number} largest */
+  square(value, largest) {
+    const text = this.weighted ? small(value) : fixed(value, 3);
+    const cell = make("td", { tabindex: -1, class: value < 0 ? "negative" : null, "aria-label": text }, this.numbers ? text : "");
+    cell.style.setProperty("--share", String(largest > 0 ? Math.min(1, Math.abs(value) / largest) : 0));
+    return cell;
+  }
+
+  /**
+   * Make a pair the current one, if it is in the map.
+   * @param {number} voter
+   * @param {number} candidate
+   */
+  goTo(voter, candidate) {
+    const row = this.rows.findIndex((r) => this.graded.voters[r] === voter);
+    const column = this.columns.findIndex((c) => this.graded.candidates[c] === candidate);
+    if (row < 0 || column < 0) return false;
+    this.select(this.table.tBodies[0].rows[row].cells[column + 1]);
+    return true;
+  }
+
+  /** @param {HTMLTableCellElement} cell */
+  select(cell) {
+    if (this.cell) this.cell.tabIndex = -1;
+    this.cell = cell;
+    cell.tabIndex = 0;
+    const row = this.rows[/** @type {HTMLTableRowElement} */ (cell.parentElement).rowIndex - 1];
+    const column = this.columns[cell.cellIndex - 1];
+    const [voter, candidate] = [this.graded.voters[row], this.graded.candidates[column]];
+    Object.assign(this.table.dataset, { voter, candidate });
+    this.move(voter, candidate, this.graded.grades[row][column]);
+  }
+
+  /** @param {Event} event */
+  pointed(event) {
+    const cell = event.target instanceof Element ? event.target.closest("td[tabindex]") : null;
+    if (!(cell instanceof HTMLTableCellElement)) return;
+    if (cell !== this.cell) this.select(cell);
+    if (event.type === "click") this.open();
+  }
+
+  /** @param {KeyboardEvent} event */
+  pressed(event) {
+    if (event.altKey || event.ctrlKey || event.metaKey || !(event.target instanceof HTMLTableCellElement)) return;
+    const [row, column] = [/** @type {HTMLTableRowElement} */ (event.target.parentElement).rowIndex, event.target.cellIndex];
+    const [last, end] = [this.rows.length, this.columns.length];
+    /** @type {Record<string, [number, number]>} */
+    const moves = {
+      ArrowUp: [row - 1, column],
+      ArrowDown: [row + 1, column],
+      ArrowLeft: [row, column - 1],
+      ArrowRight: [row, column + 1],
+      Home: [row, 1],
+      End: [row, end],
+      PageUp: [1, column],
+      PageDown: [last, column],
+    };
+    if (event.key in moves) {
+      const [down, across] = moves[event.key];
+      const cell = this.table.rows[Math.max(1, Math.min(last, down))].cells[Math.max(1, Math.min(end, across))];
+      this.select(cell);
+      cell.focus();
+    } else if (event.key === "Enter" || event.key === " ") {
+      this.open();
+    } else return;
+    event.preventDefault();
   }
 }
 
-/**
- * What full colour stands for.
- * @param {View} view
- */
-function scaleOf(view) {
-  return make("p", { class: "map-scale faint numbers" }, "0 ", make("span", { class: "gradient" }), ` ${small(view.largest())} (full colour)`);
+/** @param {import("./answers").Grades} graded @param {import("./answers").Election} election @param {boolean} panel */
+function description(graded, election, panel) {
+  const note = faint("A row shows how alike one voter is to every candidate: the stronger the colour, the more alike. Point at a cell, or move with the arrow keys.");
+  if (panel) note.append(" At the edges are the colours of the members.");
+  const [voters, candidates] = [graded.voters.length, graded.candidates.length];
+  if (voters < election.voters.total || candidates < election.candidates.total) {
+    note.append(
+      ` Shown are the first ${counted(voters, "voter")} of ${grouped(election.voters.total)} and the first ` +
+        `${counted(candidates, "candidate")} of ${grouped(election.candidates.total)}.`,
+    );
+  }
+  return note;
 }
 
 /**
@@ -195,48 +212,27 @@ function clusterList(graded, panel) {
   return make("ul", { id: "clusters", class: "chips", "aria-label": "Clusters, by what they say" }, ...items);
 }
 
-/** @param {View} view @param {() => void} changed */
-function toggles(view, changed) {
-  const box = make("div", { class: "toggles" });
-  /** @param {string} legend @param {string} name @param {[string, string][]} options @param {string} now @param {(value: string) => void} set */
-  const group = (legend, name, options, now, set) => {
+/** @param {GradeMap} map */
+function toggles(map) {
+  /** @param {string} legend @param {string} name @param {[string, string]} labels of no and yes @param {boolean} now @param {(on: boolean) => void} set */
+  const group = (legend, name, labels, now, set) => {
     const fields = make("fieldset", { class: "toggle" }, make("legend", {}, legend));
-    for (const [value, label] of options) {
-      const radio = make("input", { type: "radio", name, id: `${name}-${value}`, value });
-      radio.checked = value === now;
+    labels.forEach((label, on) => {
+      const radio = make("input", { type: "radio", name, id: `${name}-${on}` });
+      radio.checked = Boolean(on) === now;
       radio.addEventListener("change", () => {
-        set(value);
-        changed();
+        set(Boolean(on));
+        map.draw();
       });
-      fields.append(make("label", { for: `${name}-${value}` }, radio, ` ${label}`));
-    }
-    box.append(fields);
+      fields.append(make("label", { for: radio.id }, radio, ` ${label}`));
+    });
+    return fields;
   };
-  group("Shown", "shown", [["plain", "grade"], ["weighted", "weight × grade"]], "plain", (value) => (view.weighted = value === "weighted"));
-  group("Order", "ordered", [["cluster", "clusters"], ["score", "score"]], view.byCluster ? "cluster" : "score", (value) => (view.byCluster = value === "cluster"));
-  return box;
-}
-
-/**
- * The numbers, some rows at a time.
- * @param {HTMLElement} container
- * @param {View} view
- * @param {number} from first row
- */
-function tabulate(container, view, from) {
-  const grid = view.grid();
-  const to = Math.min(from + ROWS, grid.values.length);
-  const head = make("tr", {}, ...["voter", ...grid.columns].map((name) => make("th", { scope: "col" }, name)));
-  /** @param {number} value */
-  const written = (value) => make("td", {}, view.weighted ? small(value) : fixed(value, 3));
-  const body = make("tbody");
-  for (let row = from; row < to; row++) {
-    body.append(make("tr", {}, make("th", { scope: "row" }, grid.rows[row]), ...grid.values[row].map(written)));
-  }
-  const description = `Voters ${from + 1} to ${to} of ${grid.values.length}, by candidates, named by their ranks`;
-  const table = make("table", { class: "numbers small" }, make("caption", {}, description), make("thead", {}, head), body);
-  const pager = make("p");
-  if (from > 0) pager.append(button("Voters before", () => tabulate(container, view, from - ROWS)), " ");
-  if (to < grid.values.length) pager.append(button("Voters after", () => tabulate(container, view, to)));
-  container.replaceChildren(scrolling("Grades as a table", "low", table), pager);
+  return make(
+    "div",
+    { class: "toggles" },
+    group("Shown", "weighted", ["grade", "weight × grade"], false, (on) => (map.weighted = on)),
+    group("Order", "clustered", ["score", "clusters"], map.byCluster, (on) => (map.byCluster = on)),
+    group("As", "numbers", ["colours", "numbers"], false, (on) => (map.numbers = on)),
+  );
 }
