@@ -132,19 +132,6 @@ def test_several_sequences_are_several_winners(kind):
     assert type(out).__name__.startswith("GenerateBeam")
 
 
-def test_processors_bend_the_search_and_not_the_probabilities():
-    model = make("llama")
-    given = inputs(model)
-    plain = generate(model, given, return_dict_in_generate=True, similarity="overlap_1")
-    first = set(plain.sequences[:, 6:].flatten().tolist()) - {END, PAD}
-    forbidden = sorted(first)[:5]
-    rows = generate(model, given, bad_words_ids=[[token] for token in forbidden])
-    assert not set(rows[:, 6:].flatten().tolist()) & set(forbidden)
-    long = generate(model, given, min_new_tokens=NEW)
-    assert long.shape[1] == 6 + NEW
-    assert END not in long[:, 6:-1].flatten().tolist()
-
-
 def test_samples_follow_torchs_seed_and_the_settings_of_sampling():
     model = make("gpt2")
     given = inputs(model)

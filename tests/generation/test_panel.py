@@ -75,6 +75,70 @@ def test_a_model_that_fails_at_an_input_is_left_out_there_alone():
     assert [result.panel.left_out for result in results] == [(), ("failing",), ()]
 
 
+# Voters of other models than that of the candidates
+
+VOTED = {"similarity": "overlap_1", "candidates": "beam:4"}
+
+
+def test_another_model_votes_on_the_candidates_of_the_first():
+    small, large, drawing = model("ten"), model("noon"), "sample:30,seed=1"
+    results = rv.generate(small, INPUTS, voters=drawing, voter_models={"large": large}, **VOTED)
+    drawn = rv.generate(large, INPUTS, candidates="beam:2", voters=drawing)
+    for result, voters, candidates in zip(results, drawn, rv.search(small, INPUTS, "beam:4"), strict=True):
+        assert [one.text for one in result.voters] == [one.text for one in voters.voters]
+        assert list(result.candidates) == candidates
+        assert result.panel is None
+        expected = rv.elect(candidates, voters=list(voters.voters), similarity="overlap_1")
+        assert result.scores.tolist() == expected.scores.tolist()
+    [result, *_] = rv.generate(
+        small, INPUTS, voters="sample:400,seed=1", voter_models={"large": large}, adaptive=0.9, **VOTED
+    )
+    assert 0 < len(result.voters) < 400
+    assert not any("ten" in one.text for one in result.voters)
+
+
+def test_several_models_vote_as_a_panel_with_equal_shares_or_those_given():
+    both = {"small": model("ten"), "large": model("noon")}
+    options = {"voters": "sample:20,seed=1", "voter_models": both, **VOTED}
+    for result in rv.generate(both["small"], INPUTS, **options):
+        assert result.panel.shares == {"large": 0.5, "small": 0.5}
+        assert len(result.voters) == 40
+    [result, *_] = rv.generate(both["small"], INPUTS, **options, shares={"small": 1, "large": 3})
+    assert result.panel.shares == {"large": 0.75, "small": 0.25}
+
+
+@pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
+def test_a_model_that_fails_to_vote_is_left_out_and_named():
+    small, failing = model("ten"), Failing.train(["a b"], order=2)
+    with pytest.warns(rv.RangevoteWarning, match=r"panel member 'broken' failed and is left out: .*too long"):
+        [result] = rv.generate(
+            small, ["the bus"], voters="sample:9", voter_models={"small": small, "broken": failing}, **VOTED
+        )
+    assert (result.panel.shares, result.panel.left_out) == ({"small": 1.0}, ("broken",))
+    assert "|panel:small=1|out:broken|" in result.signature
+    with pytest.raises(rv.DataError, match="too long"):
+        rv.generate(small, INPUTS, voters="sample:9", voter_models={"broken": failing}, **VOTED)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"need a search, such as voters='sample:100'"),
+        ({"voters": "sample:9", "shares": {"small": 1.0}}, r"a number for each model that votes"),
+        ({"voters": "sample:9", "escalate": "share<1"}, r"needs a panel"),
+        ({"voters": "sample:9", "tokenize": "tokens"}, r"tokens of different models cannot be compared"),
+        ({"voters": "sample:9", "voter_models": {"a": "b"}}, r"model 'a' must be a language model"),
+    ],
+)
+def test_what_other_models_cannot_do_is_refused(options, message):
+    models = {"voter_models": {"small": model("ten"), "large": model("noon")}}
+    with pytest.raises(rv.UsageError, match=message):
+        rv.generate(model("ten"), INPUTS, **{**models, **options})
+
+
+# Models that are asked in order
+
+
 def test_the_next_model_reads_only_inputs_on_which_those_before_do_not_agree():
     small, middle, large = Says(x="aaaa", y="aabc", z="aabc"), Says(y="aaaa", z="dddd"), Says(z="cccc")
     both = {"small": small, "middle": middle, "large": large}

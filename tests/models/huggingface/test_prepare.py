@@ -54,13 +54,6 @@ def test_it_says_what_the_model_says_of_the_same_inputs(tiny_model, kind):
     assert room is None or room.tolist() == expected_room.tolist()
 
 
-def test_it_can_be_started_again_and_with_some_of_the_inputs(tiny_model):
-    prepared = handed(tiny_model("llama"), {"input_ids": torch.tensor([[5, 6, 7], [8, 9, 10]])})
-    whole = prepared.step(prepared.start([0, 1]), None).log_probs
-    again = prepared.step(prepared.start([1, 1, 0]), None).log_probs
-    torch.testing.assert_close(again, whole[[1, 1, 0]])
-
-
 def test_the_source_is_the_prompt_without_padding(tiny_model):
     net = tiny_model("llama")
     prepared = handed(net, HuggingFace(net)._encoder.encode(IDS)[0])
@@ -97,9 +90,3 @@ def test_a_prompt_that_a_user_has_begun_to_read_is_read_from_there(tiny_model):
     ):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
     assert begun.get_seq_length() == 10  # the user's own is left alone
-
-
-def test_without_an_end_there_is_none(tiny_model):
-    net = tiny_model("llama")
-    prepared = handed(net, {"input_ids": torch.tensor([[5, 6]])}, eos_token_id=[4, 9])
-    assert list(prepared.ends) == [4, 9]
