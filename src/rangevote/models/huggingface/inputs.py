@@ -34,15 +34,15 @@ class InputEncoder:
         self._template = not self._encoder and getattr(tokenizer, "chat_template", None) is not None
         self._chat = chat and self._template
         self._masks = "attention_mask" in inspect.signature(hf.forward).parameters
-        self._images = ImageEncoder(hf, processor) if sees(hf) else None
+        self._sees, self._processor = sees(hf), processor
 
     def encode(self, inputs: Sequence[Any]) -> tuple[dict[str, Any], Integers | None]:
         """All inputs as one batch, padded on the left for a decoder and on the right for an encoder.
 
         Also the prompts' lengths without padding (inputs,); None: all are the same.
         """
-        if self._images is not None:
-            tensors = self._images.encode(inputs)
+        if self._sees:
+            tensors = encoded_images(self._hf, self._processor, inputs)
             mask = tensors.get("attention_mask")
             return tensors, (None if mask is None else mask.sum(dim=1).cpu().numpy())
         ids = []
@@ -61,7 +61,7 @@ class InputEncoder:
         """The input in the tokens the model writes; of a chat the last message; of an image nothing."""
         if is_chat(input):
             input = next((m.get("content") for m in reversed(input) if m.get("role") == "user"), "")
-        if (self._images is not None and is_image(input)) or is_chat(input):
+        if (self._sees and is_image(input)) or is_chat(input):
             return []
         if not isinstance(input, str):
             return [int(token) for token in input]
@@ -170,48 +170,40 @@ def is_image(input: Any) -> bool:
     return isinstance(input, Path) or hasattr(input, "convert")
 
 
-class ImageEncoder:
-    """Makes of inputs what a model that sees takes.
+def encoded_images(hf: Net, processor: Any, inputs: Sequence[Any]) -> dict[str, Any]:
+    """What `generate` takes: `pixel_values` (images, ...), and for chats also tokens and their mask.
 
-    One with a chat template gets a message for each input: the image, the text, or the chat it is, in which
-    images stand as {"type": "image", "image": ...}. The others get images alone.
+    A model with a chat template gets a message for each input: the image, the text, or the chat it is, in
+    which images stand as {"type": "image", "image": ...}. The others get images alone.
     """
-
-    def __init__(self, hf: Net, processor: Any) -> None:
-        self._hf, self._processor = hf, processor
-        self._chats = getattr(processor, "chat_template", None) is not None
-
-    def encode(self, inputs: Sequence[Any]) -> dict[str, Any]:
-        """What `generate` takes: `pixel_values` (images, ...), and for chats also tokens and their mask."""
-        if self._processor is None:
-            raise SetupError(
-                "the model takes images, but came without an image processor. Load it from a folder or name "
-                "that has one, or give one: load(model, processor=...)."
-            )
-        texts: list[str] = []
-        images: list[Any] = []
-        for i, input in enumerate(inputs):
-            with _naming_input(i):
-                if not self._chats:
-                    images.append(open_image(input))
-                    continue
-                messages = _messages(input)
-                parts = [part for message in messages for part in message["content"]]
-                images.append([part["image"] for part in parts if part["type"] == "image"])
-                texts.append(_templated(self._processor, messages))
-        with quiet():
-            if self._chats:
-                given = {"images": images} if any(images) else {}
-                padding = {"padding": True, "padding_side": "left"}
-                tensors = self._processor(text=texts, **given, **padding, return_tensors="pt")
-            else:
-                alone = getattr(self._processor, "image_processor", self._processor)
-                tensors = {"pixel_values": alone(images=images, return_tensors="pt")["pixel_values"]}
-        device, dtype = self._hf.device, self._hf.dtype
-        return {
-            name: tensor.to(device, dtype if tensor.is_floating_point() else None)
-            for name, tensor in tensors.items()
-        }
+    if processor is None:
+        raise SetupError(
+            "the model takes images, but came without an image processor. Load it from a folder or name "
+            "that has one, or give one: load(model, processor=...)."
+        )
+    chats = getattr(processor, "chat_template", None) is not None
+    texts: list[str] = []
+    images: list[Any] = []
+    for i, input in enumerate(inputs):
+        with _naming_input(i):
+            if not chats:
+                images.append(open_image(input))
+                continue
+            messages = _messages(input)
+            parts = [part for message in messages for part in message["content"]]
+            images.append([part["image"] for part in parts if part["type"] == "image"])
+            texts.append(_templated(processor, messages))
+    with quiet():
+        if chats:
+            some = {"images": images} if any(images) else {}
+            tensors = processor(text=texts, **some, padding=True, padding_side="left", return_tensors="pt")
+        else:
+            alone = getattr(processor, "image_processor", processor)
+            tensors = {"pixel_values": alone(images=images, return_tensors="pt")["pixel_values"]}
+    return {
+        name: tensor.to(hf.device, hf.dtype if tensor.is_floating_point() else None)
+        for name, tensor in tensors.items()
+    }
 
 
 def _messages(input: Any) -> list[dict[str, Any]]:

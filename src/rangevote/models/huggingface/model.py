@@ -45,7 +45,7 @@ class PreparedModel:
     tokenizer: Any
     ends: Sequence[int]
 
-    def __init__(self, share: bool) -> None:
+    def __init__(self, share: bool = True) -> None:
         self._share = share
         self._trials: Trials = {}
 
@@ -148,8 +148,8 @@ class HuggingFace(PreparedModel):
 class Continued(PreparedModel):
     """What transformers prepared for a decoding method, as a model that takes the numbers in `inputs`."""
 
-    def __init__(self, prepared: Prepared, tokenizer: Any = None, *, share: bool = True) -> None:
-        super().__init__(share)
+    def __init__(self, prepared: Prepared, tokenizer: Any = None) -> None:
+        super().__init__()
         self.hf, self.tokenizer, self.prepared = prepared.net, tokenizer, prepared
         end_tokens = prepared.settings._eos_token_tensor
         self.ends = () if end_tokens is None else tuple(end_tokens.flatten().tolist())

@@ -112,10 +112,6 @@ class KeyTag:
     own: bool
 
 
-class Unshareable(Exception):
-    """A layer asks for something that this attention does not do."""
-
-
 def attend(
     query: Tensor,
     key: Tensor,
@@ -128,12 +124,13 @@ def attend(
     """`query` (rows, heads, 1, size) -> (rows, 1, heads, size); the tag of `key` says what else there is.
 
     `bias` (1, heads, 1, length) is added to the scores. Heads may share keys: then there are fewer of those.
+    Raises if a layer asks for more.
     """
     tag: KeyTag | None = getattr(key, "rangevote", None)
     unknown = any(options.get(name) is not None for name in ("softcap", "s_aux", "sliding_window"))
     unknown |= any(isinstance(given, Tensor) and name not in HARMLESS for name, given in options.items())
     if tag is None or mask is not None or query.shape[2] != 1 or unknown:
-        raise Unshareable
+        raise NotImplementedError
     rows, heads, _, size = query.shape
     scale = size**-0.5 if scaling is None else scaling
     queries = query.reshape(rows, key.shape[1], -1, size) * scale  # (rows, key heads, queries of each, size)
@@ -145,7 +142,7 @@ def attend(
     elif bias is None:
         out = _joined(queries, key, value, tag.prefix, tag.groups)
     else:
-        raise Unshareable
+        raise NotImplementedError
     return out.reshape(rows, 1, heads, value.shape[3])
 
 
@@ -159,7 +156,7 @@ def _crossed(queries: Tensor, prefix: SharedLayer, groups: Groups, bias: Tensor 
     scores = grouped @ prefix.keys.transpose(2, 3)  # (inputs, key heads, width * queries, length)
     if bias is not None:
         if queries.shape[2] != 1:
-            raise Unshareable
+            raise NotImplementedError
         scores += bias
     if prefix.mask is not None:
         scores += prefix.mask
