@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 
 import pytest
@@ -24,17 +23,6 @@ def test_a_sample_a_row_is_grouped_by_the_id(ballots: Ballots) -> None:
     assert texts(found) == [("7", ['a "b", c', "two\r\nlines"]), ("8", ["d"])]
     assert [h.logprob for h in found[0].candidates] == [-1.5, -2.0]
     assert (found[0].source, found[1].candidates[0].logprob) == ("?", None)
-
-
-def test_what_python_writes_is_read_as_it_was(ballots: Ballots) -> None:
-    rows = [["1", 'quoted "text", with\nlines'], ["1", "tab\there"], ["1", ""], ["2", "é ; \r"]]
-    for format, delimiter in (("csv", ","), ("tsv", "\t")):
-        file = io.StringIO()
-        csv.writer(file, delimiter=delimiter).writerows([["prompt_id", "completion"], *rows])
-        assert texts(ballots(file.getvalue().encode(), format=format)) == [
-            ("1", [text for id, text in rows if id == "1"]),
-            ("2", ["é ; \r"]),
-        ]
 
 
 def test_semicolons_and_byte_order_marks_of_spreadsheets_are_read(ballots: Ballots) -> None:
@@ -130,9 +118,3 @@ def test_a_bad_row_spoils_its_ballot_under_its_id(entries: Entries, row: bytes) 
     spoiled, good = entries(b"id,text,logprob\n1,a,-1\n2,c,-1\n" + row + b"\n1,d,-3\n")
     assert (spoiled.id, spoiled.ballot, spoiled.where) == ("1", None, "input:4")
     assert texts([good.get()]) == [("2", ["c"])]
-
-
-def test_a_row_without_an_id_is_an_error_of_its_own(entries: Entries) -> None:
-    good, bad = entries(b"id,text\n1,a\n,b\n1,c\n")
-    assert texts([good.get()]) == [("1", ["a", "c"])]
-    assert (bad.id, bad.where) == (None, "input:3")

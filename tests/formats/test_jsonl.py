@@ -70,9 +70,7 @@ def test_other_ways_to_write_a_ballot(line: bytes, ballot: Ballot) -> None:
             Hypothesis("a", sampled=True, weight=0.5, finished=False),
         ),
         (b'{"text": "a", "logprob": -Infinity}', Hypothesis("a", logprob=-math.inf)),
-        (b'{"text": "a", "logprob": -1e400}', Hypothesis("a", logprob=-math.inf)),
         (b'{"text": "a", "logprob": -1' + b"0" * 400 + b"}", Hypothesis("a", logprob=-math.inf)),
-        (b'{"text": "a", "logprob": -800.5}', Hypothesis("a", logprob=-800.5)),
         (b'{"text": "a", "logprob": 5e-7}', Hypothesis("a", logprob=5e-7)),  # a sum of float32
         (b'{"text": "a", "prob": 0.25}', Hypothesis("a", logprob=math.log(0.25))),
         (b'{"text": "a", "prob": 0}', Hypothesis("a", logprob=-math.inf)),
@@ -83,13 +81,6 @@ def test_other_ways_to_write_a_ballot(line: bytes, ballot: Ballot) -> None:
 )
 def test_other_ways_to_write_a_candidate(candidate: bytes, hypothesis: Hypothesis) -> None:
     assert candidates(b"[" + candidate + b"]") == [hypothesis]
-
-
-def test_nul_and_separators_stay_in_the_text(ballots: Ballots) -> None:
-    text = "a\x00b\u2028c\u0085d\x0be"
-    escaped = '{"candidates": ["a\\u0000b\u2028c\u0085d\\u000be"]}'
-    raw = '{"candidates": ["' + text + '"]}'
-    assert [b.candidates[0].text for b in ballots(f"{escaped}\n{raw}\n".encode())] == [text, text]
 
 
 def test_crlf_blank_lines_and_marks_are_no_trouble(entries: Entries) -> None:
@@ -189,13 +180,11 @@ def test_the_sign_of_a_logprob_is_not_a_matter_of_options(entries: Entries) -> N
 CANDIDATES = {
     b'[{"text": "a"}, {"text": "b", "logprob": NaN}]': r"candidates\[1\].logprob: nan is not",
     b'[{"text": "a", "logprob": Infinity}]': r"candidates\[0\].logprob: inf is not",
-    b'[{"text": "a", "logprob": 1e400}]': r"candidates\[0\].logprob: inf is not",
     b'[{"text": "a", "logprob": 0.5}, {"text": "b"}]': r"\[0\].logprob: 0.5 is not a log-probability",
     b'[{"text": "a", "logprob": 1' + b"0" * 400 + b"}]": r"\[0\].logprob: inf is not",
     b'[{"text": "a", "logprob": "-1"}]': r"\[0\].logprob: expected a number, got a string",
     b'[{"text": "a", "logprob": true}]': r"\[0\].logprob: expected a number, got true or false",
     b'[{"text": "a", "prob": 1.5}]': r"\[0\].prob: 1.5 is not a probability from 0 to 1",
-    b'[{"text": "a", "prob": -0.1}]': r"\[0\].prob: -0.1 is not a probability",
     b'[{"text": "a", "prob": NaN}]': r"\[0\].prob: nan is not a probability",
     b'[{"text": "a", "prob": "1"}]': r"\[0\].prob: expected a number, got a string",
     b'[{"text": "a", "prob": 0.5, "logprob": -2}]': (
@@ -203,10 +192,8 @@ CANDIDATES = {
     ),
     b'[{"text": "a"}, {"logprob": -1}]': r"candidates\[1\]: has neither text nor tokens",
     b"[5]": r"candidates\[0\]: expected a string or an object, got an integer",
-    b"[null]": r"candidates\[0\]: expected a string or an object, got null",
     b'[{"text": ["a"]}]': r"candidates\[0\].text: expected a string, got an array",
     b'{"text": "a"}': r"candidates: expected an array, got an object",
-    b'[{"tokens": "1 2"}]': r"\[0\].tokens: expected an array, got a string",
     b'[{"tokens": [1, 2.5]}]': r"\[0\].tokens\[1\]: expected an integer, got a number",
     b'[{"text": "a", "state": 1}]': r"\[0\].state: expected an array, got an integer",
     b'[{"text": "a", "state": [0, NaN]}]': r"\[0\].state\[1\]: expected a finite .* nan",
@@ -226,24 +213,18 @@ CANDIDATES = {
 LINES = {
     b'["a", "b"]': r'expected \{"id": .*"candidates": .* got an array; jq -c',
     b"5": r'expected \{"id": "42", "candidates": .* got the number 5',
-    b"null": "got null",
-    b'"text"': "got a string",
     b"{}": r'has no candidates; expected \{"id"',
-    b'{"candidates": null}': "has no candidates",
     b'{"candidates": ["a"], "hypotheses": ["b"]}': "has both candidates and hypotheses",
     b'{"candidates": [], "id": 1.5}': "id: expected an integer or a string, got a number",
     b'{"candidates": [], "id": true}': "id: expected an integer or a string, got true or false",
-    b'{"candidates": [], "source": 1}': "source: expected a string, got an integer",
     b'{"candidates": [], "references": "a"}': "references: expected an array, got a string",
     b'{"candidates": [], "references": ["a", 1]}': r"references\[1\]: expected a string, got an",
-    b'{"candidates": [], "voters": "a"}': "voters: expected an array",
     b'{"hypotheses": [{"text": 1}]}': r"hypotheses\[0\].text: expected a string",
     b'{"hypotheses": [{"text": "a", "logprob": 1}]}': r"hypotheses\[0\].logprob: 1.0 is not",
     b'{"candidates": [], "voters": [{"text": "a", "logprob": 1}]}': r"voters\[0\].logprob: 1.0",
     b'{"candidates": [{"state": [1], "text": ""}], "voters": [{"state": [], "text": ""}]}': "voters",
     b'{"\\ud800": 1, "candidates": []}': r"\(key\): contains a lone surrogate",
     b'{"candidates": ["a"]} {}': "not valid JSON: extra data",
-    b'{"candidates": ["a"]': "not valid JSON",
     b"\x00\x01\x02": "not valid JSON",
 }
 FAULTS = {b'{"candidates": ' + text + b"}": message for text, message in CANDIDATES.items()} | LINES

@@ -156,11 +156,6 @@ def test_a_bad_row_is_named_and_the_others_are_read(candidate, message):
         second.get()
 
 
-def test_an_empty_list_of_voters_is_not_the_same_as_none():
-    empty, null = entries(rows({"candidates": ["a"], "voters": []}, {"candidates": ["a"], "voters": None}))
-    assert (empty.get().voters, null.get().voters) == ([], None)
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [

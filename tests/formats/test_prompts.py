@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -43,14 +42,6 @@ def test_every_line_of_text_is_an_input_and_its_number_the_id(tmp_path):
     assert [one.get().id for one in found] == [1, 2, 3, 4]
     assert [one.get().source for one in found] == [one.content for one in found]
     assert found[2].where == f"{path}:3"
-
-
-@pytest.mark.parametrize("name", ["in.jsonl.gz", "in.txt"])
-def test_compressed_files_are_read(tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes(gzip.compress(b'{"text": "a"}\n{"text": "b"}\n'))
-    expected = ["a", "b"] if "jsonl" in name else ['{"text": "a"}', '{"text": "b"}']
-    assert [one.content for one in asked(path)] == expected
 
 
 def test_names_tell_the_format_and_can_be_overruled(tmp_path):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rangevote.errors import DataError, UnknownName, UsageError
-from rangevote.formats import FORMATS, ReadOptions, open_stream, read, reader
+from rangevote.formats import FORMATS, ReadOptions, read, reader
 from rangevote.formats.reader import SeenIds
 
 LINE = b'{"candidates": ["a"]}\n'
@@ -45,14 +45,6 @@ def test_a_file_is_let_go_when_opening_fails(tmp_path: Path) -> None:
     path.write_bytes(LINE.decode().encode("utf-16"))
     with pytest.raises(DataError, match="ballots: looks like UTF-16"):
         read(path)
-
-
-def test_a_stream_can_be_opened_first(tmp_path: Path) -> None:
-    path = tmp_path / "ballots"
-    path.write_bytes(LINE)
-    with open_stream(path) as stream:
-        assert [entry.where for entry in read(stream)] == [f"{path}:1"]
-        assert stream.position == len(LINE)
 
 
 def test_a_damaged_end_is_the_last_entry() -> None:
