@@ -1,10 +1,11 @@
-"""`rangevote vote`: what a user gets."""
+"""`rangevote vote`: what a user gets, and of bad input a message with file, line and field."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import sys
 
 import pytest
 
@@ -155,3 +156,163 @@ def test_equal_candidates_in_most_ballots_are_warned_about(run, tmp_path, equal,
     path.write_bytes(lines(*ballots))
     done = run("vote", path)
     assert (done.code, f"in {equal} of 3 ballots all candidates are equal" in done.err) == (0, warned)
+
+
+# Bad input
+
+GOOD = ballot("good", "a b", "a c")
+
+
+def test_an_empty_file_gives_an_empty_output_and_a_note(run, tmp_path):
+    empty = tmp_path / "empty"
+    empty.write_bytes(b"")
+    done = run("vote", empty)
+    assert (done.code, done.out) == (0, b"")
+    assert "there are no ballots in the input" in done.err
+    assert run("vote", empty, "--require-nonempty").code == 3
+
+
+BAD_LINES = {  # tests/formats has every kind
+    "invalid UTF-8": (b'{"candidates": ["a\xff"]}', "byte"),
+    "NaN": (b'{"candidates": [{"text": "a", "logprob": NaN}]}', "candidates[0].logprob"),
+    "no candidates": (b'{"candidates": []}', "there are no candidates"),
+    "a repeated id": (json.dumps(GOOD).encode(), "the id 'good' was used before"),
+}
+
+
+@pytest.mark.parametrize(("line", "named"), BAD_LINES.values(), ids=BAD_LINES)
+def test_a_bad_line_is_named_and_stops_the_run_or_is_skipped_in_its_place(run, tmp_path, line, named):
+    data, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    data.write_bytes(lines(GOOD) + line + b"\n" + lines(ballot("after", "x")))
+    done = run("vote", data, "-o", out)
+    assert done.code == 3
+    assert "in.jsonl:2: " in done.err
+    assert named in done.err
+    assert not out.exists()
+    assert len((tmp_path / "out.jsonl.partial").read_bytes().splitlines()) == 1  # earlier results are kept
+    assert "continue with --resume" in done.err
+    done = run("vote", data, "--on-error", "skip")
+    assert (done.code, "1 of 3 ballots were skipped" in done.err) == (4, True)
+    assert named in done.results()[1]["error"]
+    assert [done.results()[i]["id"] for i in (0, 2)] == ["good", "after"]
+
+
+def test_probabilities_that_sum_to_more_than_1_warn_or_with_strict_stop(run):
+    data = lines({"candidates": [{"text": "a", "logprob": -0.1}, {"text": "b", "logprob": -0.2}]})
+    done = run("vote", stdin=data)
+    assert done.code == 0
+    assert "warning: " in done.err
+    assert run("vote", "--strict", stdin=data).code == 3
+
+
+def test_no_candidates_give_null_where_allowed(run):
+    done = run("vote", "--allow-empty", stdin=lines({"id": 7, "candidates": []}, GOOD))
+    assert done.code == 0
+    assert done.results()[0]["id"] == 7
+    assert done.results()[0]["winner"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--similarity", "overlp_2"], "`rangevote similarities` explains them"),
+        (["--workers", "-1"], "--workers"),
+        (["--resume"], "--resume needs -o FILE"),
+        (["--length-normalised", "lots"], "--length-normalised is 'lots'"),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_a_usage_error(run, three, arguments, named):
+    done = run("vote", three, *arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert named in done.err
+
+
+def test_standard_input_that_is_a_terminal_is_a_usage_error(run, monkeypatch):
+    class Terminal:
+        def isatty(self) -> bool:
+            return True
+
+    from rangevote.cli import run as command
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert command(["vote"]) == 2
+
+
+def test_an_election_that_runs_out_of_memory_is_named(run, three, monkeypatch):
+    def greedy(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("rangevote.election.elect.elect_columns", greedy)
+    done = run("vote", three, "--similarity", "exact", "--on-error", "skip")
+    assert done.code == 5
+    assert "nbest.jsonl:1: out of memory." in done.err
+
+
+# Preference pairs
+
+TEXTS = ("i know", "the train leaves at ten", "the train leaves at noon", "trains leave at ten")
+TRAIN = ballot("train", *TEXTS, source="when does it leave?")
+EQUAL = ballot("equal", "one", "one", source="which?")
+
+
+def test_a_pair_is_the_winner_over_the_lowest_score_and_says_by_how_much(run):
+    done = run("vote", "--to", "preferences", "-s", "overlap_1", stdin=lines(TRAIN))
+    result = rv.elect(list(TEXTS), [-1.0, -2.0, -3.0, -4.0], similarity="overlap_1")
+    last = result.ranking[-1]
+    assert done.results() == [
+        {
+            "id": "train",
+            "prompt": "when does it leave?",
+            "chosen": result.winner,
+            "rejected": TEXTS[last],
+            "margin": result.score - result.scores[last],
+        }
+    ]
+    assert done.results()[0]["margin"] > 0
+
+
+def test_a_ballot_on_which_nothing_is_preferred_has_no_pair_and_is_counted(run, tmp_path):
+    shown = run("vote", "--to", "preferences", stdin=lines(EQUAL, TRAIN))
+    out = tmp_path / "pairs.jsonl"
+    (tmp_path / "in.jsonl").write_bytes(lines(EQUAL, TRAIN))
+    done = run("vote", tmp_path / "in.jsonl", "--to", "preferences", "-o", out, "--workers", 2)
+    assert done.code == shown.code == 0
+    assert "1 of 2 ballots have no pair, because all their candidates have the same score" in done.err
+    assert out.read_bytes() == shown.out
+    assert [json.loads(line)["id"] for line in out.read_bytes().splitlines()] == ["train"]
+
+
+def test_the_lowest_score_is_a_number(run):
+    impossible = {"text": "never", "prob": 0}
+    likely = [{"text": "a b", "logprob": -1.0}, {"text": "a c", "logprob": -1.5}]
+    given = {"source": "?", "candidates": [impossible, *likely]}
+    done = run("vote", "--to", "preferences", "--rule", "most_likely", stdin=lines(given))
+    [pair] = done.results()
+    assert (pair["chosen"], pair["rejected"], pair["margin"]) == ("a b", "a c", 0.5)
+
+
+def test_a_bad_ballot_has_no_pair_and_a_run_goes_on_where_it_stopped(run, tmp_path):
+    data, out = tmp_path / "in.jsonl", tmp_path / "pairs.jsonl"
+    data.write_bytes(lines(EQUAL, ballot("no prompt", "a b", "a c"), TRAIN))
+    done = run("vote", data, "--to", "preferences", "-o", out)
+    assert done.code == 3
+    assert "in.jsonl:2: source: is not given, but a preference pair needs it as its prompt" in done.err
+    assert run("vote", data, "-o", out, "--resume", "--on-error", "skip").code == 5  # results are no pairs
+    done = run("vote", data, "--to", "preferences", "-o", out, "--resume", "--on-error", "skip")
+    assert done.code == 4
+    assert [json.loads(line)["id"] for line in out.read_bytes().splitlines()] == ["train"]
+
+
+@pytest.mark.parametrize("option", [["--scores"], ["--explain"], ["--winners", "2"]])
+def test_what_a_pair_has_no_room_for_is_refused(run, option):
+    done = run("vote", "--to", "preferences", *option, stdin=lines(TRAIN))
+    assert done.code == 2
+    assert f"without what {option[0]} adds" in done.err
+
+
+def test_pairs_are_lines_of_json_with_text(run, tmp_path):
+    done = run("vote", "--to", "preferences", "-o", tmp_path / "pairs.parquet", stdin=lines(TRAIN))
+    assert (done.code, "only as JSON lines" in done.err) == (2, True)
+    tokens = {"source": "?", "candidates": [{"tokens": [1, 2]}, {"tokens": [1, 3]}, {"tokens": [1, 2]}]}
+    done = run("vote", "--to", "preferences", "--tokenize", "tokens", stdin=lines(tokens))
+    assert (done.code, "has no text, which a preference pair needs" in done.err) == (3, True)
