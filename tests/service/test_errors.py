@@ -72,6 +72,14 @@ def test_what_an_upstream_writes_is_logged_if_wanted_but_never_its_key(upstream)
     assert key not in log
 
 
+def test_when_the_election_of_one_prompt_fails_the_calls_for_the_others_are_cancelled(upstream):
+    upstream.mode = lambda asked: "stalls" if asked.body["prompt"] == "a" else "broken"
+    with Running(upstream.url, limits={"read_seconds": 600, "total_seconds": 600}) as service:
+        answer = service.ask("/v1/completions", prompt=["a", "b"])
+        assert (answer.status_code, error_of(answer)["code"]) == (502, "upstream_status")
+        until(upstream.left.is_set)
+
+
 def test_a_busy_upstream_is_not_asked_again_and_clients_are_told_when_to_come_back(upstream):
     upstream.mode = "busy_for_long"
     with (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import sys
 import time
@@ -24,7 +23,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rangevote.engines.openai.client import UpstreamError
-from rangevote.engines.openai.sample_and_elect import ElectionOutcome
+from rangevote.engines.openai.sample_and_elect import ElectionOutcome, gather
 from rangevote.service.chat_api import Reply, respond
 from rangevote.service.config import ServiceConfig
 from rangevote.service.errors import ApiError, internal_error, json_response, timeout, upstream_failure
@@ -210,7 +209,7 @@ class Service:
         id = ID_PREFIXES[request.endpoint] + secrets.token_hex(16)  # cannot be guessed
         pages = []
         for number, (one, outcome) in enumerate(zip(request.each(), outcomes, strict=True)):
-            self._count(outcome)
+            self._metrics.count(outcome)
             log_event(
                 "election",
                 request=state["request"],
@@ -232,25 +231,7 @@ class Service:
         if request.name not in (*await self._upstream.models(), *self._config.aliases):
             raise no_model()
         async with self._queue.turn():
-            elections = [self._upstream.elect(one, deadline) for one in request.each()]
-            return [await elections[0]] if len(elections) == 1 else await asyncio.gather(*elections)
-
-    def _count(self, outcome: ElectionOutcome) -> None:
-        metrics = self._metrics
-        metrics.elections.add()
-        metrics.modes.add(by=outcome.winner_is_mode)
-        metrics.saved.add(by=outcome.saved)
-        metrics.election_seconds.add(outcome.seconds)
-        for name, count in outcome.counts.items():
-            metrics.samples.add(name, by=count)
-        if len(outcome.members) > 1:
-            left_out = () if outcome.result.panel is None else outcome.result.panel.left_out
-            for name, asked in outcome.members.items():
-                metrics.members.add(name, "left_out" if name in left_out else "asked" if asked else "spared")
-        for name in outcome.result.members:
-            metrics.wins.add(name)
-        metrics.tokens.add("prompt", by=outcome.usage.prompt)
-        metrics.tokens.add("completion", by=outcome.usage.completion)
+            return await gather(self._upstream.elect(one, deadline) for one in request.each())
 
     async def refuse(self, request: Request, error: Exception) -> Response:
         return self._report(request.scope["state"]["request"], error).response()

@@ -6,6 +6,8 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 
+from rangevote.engines.openai.sample_and_elect import ElectionOutcome
+
 #: Upper bounds of the buckets of times, in seconds.
 BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -71,6 +73,23 @@ class Metrics:
         self.election_seconds = Histogram("rangevote_election_seconds", "Time of counting votes.")
         self.upstream_seconds = Histogram("rangevote_upstream_seconds", "Time of one round of sampling.")
         self._gauges: list[tuple[str, str, Callable[[], float]]] = []
+
+    def count(self, outcome: ElectionOutcome) -> None:
+        """Count an election."""
+        self.elections.add()
+        self.modes.add(by=outcome.winner_is_mode)
+        self.saved.add(by=outcome.saved)
+        self.election_seconds.add(outcome.seconds)
+        for name, count in outcome.counts.items():
+            self.samples.add(name, by=count)
+        if len(outcome.members) > 1:
+            left_out = () if outcome.result.panel is None else outcome.result.panel.left_out
+            for name, asked in outcome.members.items():
+                self.members.add(name, "left_out" if name in left_out else "asked" if asked else "spared")
+        for name in outcome.result.members:
+            self.wins.add(name)
+        self.tokens.add("prompt", by=outcome.usage.prompt)
+        self.tokens.add("completion", by=outcome.usage.completion)
 
     def gauge(self, name: str, help: str, ask: Callable[[], float]) -> None:
         """Add a number that goes up and down; `ask` returns it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise, zip_longest
 from time import perf_counter
@@ -73,6 +73,16 @@ def is_json(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+async def gather(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of all coroutines; when one fails, the others are cancelled."""
+    tasks = [asyncio.create_task(one) for one in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 class NoBeams(DataError):
@@ -277,7 +287,7 @@ class ServerElection:
         """Request some of a query's hypotheses; False if none came but earlier ones suffice."""
         dealt = dict.fromkeys(stage, range(query.n)) if query.beams else parts(draws, stage)
         asked = {name: part for name, part in dealt.items() if part and name not in self.failing}
-        answers = await asyncio.gather(*(self._ask_member(query, *each) for each in asked.items()))
+        answers = await gather(self._ask_member(query, *each) for each in asked.items())
         # in the order of the draws: one of each member in turn
         turns = zip_longest(*(answer.choices for answer in answers))
         samples = Samples(
