@@ -28,8 +28,8 @@ def shares(*p: float) -> Draw:
     """Every voter gives one of these answers, or one that nobody else gives."""
 
     def draw(rng: np.random.Generator, n: int) -> np.ndarray:
-        given = rng.choice(len(p) + 1, size=n, p=[*p, max(0.0, 1 - sum(p))])
-        return np.eye(len(p) + 1)[given][:, :-1]
+        answers = rng.choice(len(p) + 1, size=n, p=[*p, max(0.0, 1 - sum(p))])
+        return np.eye(len(p) + 1)[answers][:, :-1]
 
     return draw
 
@@ -86,10 +86,10 @@ def dealt(grades: np.ndarray, ends: list[int], alpha: float) -> Declared:
     left = wealth < -math.log(alpha)  # (looks, groups)
     leaders = grades.cumsum(axis=0)[looks - 1].argmax(axis=1)
     asked = np.isin(looks, ends)
-    found = first(asked, left.sum(axis=1) == 1, left[np.arange(len(looks)), leaders], leaders)
-    if found.winner is None or found.voters is None:
-        return found
-    return Declared(int(looks[found.voters - 1]), int(columns[found.winner]) - 1)
+    first_win = first(asked, left.sum(axis=1) == 1, left[np.arange(len(looks)), leaders], leaders)
+    if first_win.winner is None or first_win.voters is None:
+        return first_win
+    return Declared(int(looks[first_win.voters - 1]), int(columns[first_win.winner]) - 1)
 
 
 def declared(grades: np.ndarray, alpha: float, *, within: float = 0.0) -> Declared:

@@ -48,11 +48,11 @@ def test_range_voting_is_independent_of_clones(data, candidates, voters, measure
 
 @given(st.data(), likely(), measures)
 def test_a_duplicate_in_a_beam_neither_votes_again_nor_changes_the_winner(data, ballot, measure):
-    listed, logprobs = ballot
+    candidates, logprobs = ballot
     options = {"similarity": measure, "weights": "probability"}
-    i = data.draw(st.integers(0, len(listed) - 1))
-    before = rv.elect(listed, logprobs, **options)
-    after = rv.elect([*listed, listed[i]], [*logprobs, logprobs[i]], **options)
+    i = data.draw(st.integers(0, len(candidates) - 1))
+    before = rv.elect(candidates, logprobs, **options)
+    after = rv.elect([*candidates, candidates[i]], [*logprobs, logprobs[i]], **options)
     assert after.scores[:-1].tobytes() == before.scores.tobytes()
     assert after.scores[-1] == after.scores[i]
     assert after.winner == before.winner
@@ -60,11 +60,11 @@ def test_a_duplicate_in_a_beam_neither_votes_again_nor_changes_the_winner(data, 
 
 def test_a_duplicate_that_lifts_the_list_over_a_power_of_two_changes_no_bit():
     # the sum of the weights is counted in a unit that depends on how many sequences there are
-    listed, logprobs = ["a b", "a c", "b c"], [-0.7, -4.6, -1.6]
-    before = rv.elect(listed, logprobs)
+    candidates, logprobs = ["a b", "a c", "b c"], [-0.7, -4.6, -1.6]
+    before = rv.elect(candidates, logprobs)
     for copies in range(1, 30):
         again = ["a c"] * copies, [-4.6] * copies
-        after = rv.elect([*listed, *again[0]], [*logprobs, *again[1]], weights="probability")
+        after = rv.elect([*candidates, *again[0]], [*logprobs, *again[1]], weights="probability")
         assert after.scores[:3].tobytes() == before.scores.tobytes()
 
 

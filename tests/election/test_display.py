@@ -136,7 +136,7 @@ def test_what_is_not_known_is_a_dash():
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("result", "sentence"),
     [
         (rv.elect(["a"]), "1 candidate, 1 voter; no rival"),
         (rv.elect(["a", "b"], voters=["a b"]), "2 candidates, 1 voter; margin 0 (near-tie)"),
@@ -145,9 +145,9 @@ def test_what_is_not_known_is_a_dash():
     ],
     ids=["alone", "tie", "clones", "no support"],
 )
-def test_how_clear_it_was_is_told(result, told):
-    assert told in Page(result._repr_html_()).text
-    assert told in drawn(result)
+def test_how_clear_it_was_is_shown(result, sentence):
+    assert sentence in Page(result._repr_html_()).text
+    assert sentence in drawn(result)
 
 
 def test_a_terminal_shows_figure_1_with_the_same_marks():

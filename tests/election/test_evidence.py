@@ -37,9 +37,9 @@ def test_a_standardised_reward_times_its_weight_is_added_to_the_votes():
 
 
 def test_a_weight_of_zero_is_as_if_there_were_no_scores():
-    listed = carrying([0, 0, 3], logprob=-1.0)
+    candidates = carrying([0, 0, 3], logprob=-1.0)
     for options in ({}, {"similarity": "exact:last_number"}, {"preset": "paper"}):
-        plain, none = rv.elect(listed, **options), rv.elect(listed, scores={"reward": 0.0}, **options)
+        plain, none = rv.elect(candidates, **options), rv.elect(candidates, scores={"reward": 0.0}, **options)
         assert none.scores.tobytes() == plain.scores.tobytes()
         assert (none.signature, none.evidence) == (plain.signature, None)
         # candidates that carry scores are elected in one call where these do not count
@@ -69,30 +69,30 @@ def test_rewards_near_the_ends_of_floats_are_standardised():
 
 
 def test_likelihood_and_several_scores_add_up():
-    listed = [
+    candidates = [
         Hypothesis("a b", logprob=-1.0, scores={"reward": 1, "length": 5}),
         Hypothesis("a c", logprob=-2.0, scores={"reward": 2, "length": 4}),
     ]
     options = {"similarity": "overlap_1", "weights": "count"}
-    both = rv.elect(listed, likelihood=0.3, scores={"reward": 0.2, "length": 0.1}, **options)
-    own = rv.elect(listed, likelihood=0.3, **options).evidence
+    both = rv.elect(candidates, likelihood=0.3, scores={"reward": 0.2, "length": 0.1}, **options)
+    own = rv.elect(candidates, likelihood=0.3, **options).evidence
     assert both.evidence.tolist() == pytest.approx([own[0] - 0.2 + 0.1, own[1] + 0.2 - 0.1])
     assert "|L:0.3|scores:length=0.1,reward=0.2|" in both.signature
 
 
 def test_an_electorate_adds_the_same_evidence():
-    listed = carrying([0.1, 0.9, 0.4])
+    candidates = carrying([0.1, 0.9, 0.4])
     options = {"similarity": "overlap_1", "weights": "count", "scores": {"reward": 0.3}}
-    streamed = rv.Electorate(listed, **options).add(TEXTS[:2]).add(TEXTS[2:]).result()
-    assert streamed.scores.tolist() == rv.elect(listed, voters=TEXTS, **options).scores.tolist()
+    streamed = rv.Electorate(candidates, **options).add(TEXTS[:2]).add(TEXTS[2:]).result()
+    assert streamed.scores.tolist() == rv.elect(candidates, voters=TEXTS, **options).scores.tolist()
     with pytest.raises(UsageError, match="need candidates"):
         rv.Electorate(similarity="exact", scores={"reward": 1})
 
 
 def test_a_candidate_without_the_score_is_named():
-    listed = [*carrying([1, 2, 3]), Hypothesis("x", scores={"other": 1})]
+    candidates = [*carrying([1, 2, 3]), Hypothesis("x", scores={"other": 1})]
     with pytest.raises(DataError, match="--score-field") as caught:
-        rv.elect(listed, scores={"reward": 1})
+        rv.elect(candidates, scores={"reward": 1})
     assert caught.value.field == "candidates[3].scores"
     with pytest.raises(DataError) as caught:
         rv.elect(TEXTS, scores={"reward": 1})

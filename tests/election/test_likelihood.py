@@ -41,26 +41,26 @@ def own(candidate: Hypothesis, x: float) -> float:
 
 @settings(max_examples=25)
 @given(candidates(), weighted(), st.floats(0.01, 5))
-def test_the_score_is_that_of_the_equation(listed, voters, x):
-    result = rv.elect(listed, voters=voters[0], weights=voters[1], similarity="overlap_2", likelihood=x)
+def test_the_score_is_that_of_the_equation(hypotheses, voters, x):
+    result = rv.elect(hypotheses, voters=voters[0], weights=voters[1], similarity="overlap_2", likelihood=x)
     votes = voted(
-        [c.text.split() for c in listed],
+        [c.text.split() for c in hypotheses],
         [v.split() for v in voters[0]],
         result.weights.tolist(),
         lambda v, c: overlap(v, c, 2),
     )
-    expected = [vote + own(c, x) for vote, c in zip(votes, listed, strict=True)]
+    expected = [vote + own(c, x) for vote, c in zip(votes, hypotheses, strict=True)]
     assert result.scores.tolist() == pytest.approx(expected, abs=1e-12)
-    assert result.evidence.tolist() == pytest.approx([own(c, x) for c in listed], abs=1e-12)
+    assert result.evidence.tolist() == pytest.approx([own(c, x) for c in hypotheses], abs=1e-12)
     assert expected[result.leader] >= max(expected) - 1e-12
 
 
 @each_measure
 @settings(max_examples=5)
 @given(candidates(), weighted())
-def test_it_is_added_to_the_votes_of_every_measure(measure, listed, voters):
-    votes = rv.elect(listed, voters=voters[0], weights=voters[1], similarity=measure)
-    result = rv.elect(listed, voters=voters[0], weights=voters[1], similarity=measure, likelihood=0.8)
+def test_it_is_added_to_the_votes_of_every_measure(measure, hypotheses, voters):
+    votes = rv.elect(hypotheses, voters=voters[0], weights=voters[1], similarity=measure)
+    result = rv.elect(hypotheses, voters=voters[0], weights=voters[1], similarity=measure, likelihood=0.8)
     assert (votes.scores + result.evidence).tobytes() == result.scores.tobytes()
 
 
@@ -75,27 +75,27 @@ def test_a_likelihood_of_0_is_none(nothing):
 
 
 def test_clones_of_one_log_probability_tie_exactly_and_the_better_put_of_a_group_speaks_for_it():
-    listed = ["a b a", "b a b", "a b a", "x y"]  # the first three have the same n-grams
+    hypotheses = ["a b a", "b a b", "a b a", "x y"]  # the first three have the same n-grams
     voters = ["a b a", "b a", "x y"]
     options = {"voters": voters, "similarity": "overlap_2", "likelihood": 0.4}
-    result = rv.elect(listed, [-6.0, -4.0, -6.0, -3.0], **options)
+    result = rv.elect(hypotheses, [-6.0, -4.0, -6.0, -3.0], **options)
     assert result.scores[0] == result.scores[2] < result.scores[1]
     assert result.index == 1
     groups = [(group.candidates, group.score) for group in result.groups]
     assert groups == [((1, 0, 2), result.scores[1]), ((3,), result.scores[3])]
     assert result.margin == result.scores[1] - result.scores[3]  # not the distance to its own group
-    several = rv.elect(listed, [-6.0, -4.0, -6.0, -3.0], winners=2, **options)
+    several = rv.elect(hypotheses, [-6.0, -4.0, -6.0, -3.0], winners=2, **options)
     assert several.elected == (1, 3)
 
 
 def test_reweighted_voters_leave_votes_and_likelihood_in_proportion():
-    listed, logprobs = ["a", "b c", "b d e"], [-4.0, -6.0, -5.0]
+    hypotheses, logprobs = ["a", "b c", "b d e"], [-4.0, -6.0, -5.0]
     voters, x = ["a", "a b", "b c", "b d"], 0.3
     options = {"voters": voters, "similarity": "overlap_1", "likelihood": x, "rule": "reweighted"}
-    grades = [[overlap(v.split(), c.split(), 1) for c in listed] for v in voters]
+    grades = [[overlap(v.split(), c.split(), 1) for c in hypotheses] for v in voters]
     lengths = [2, 3, 4]
     power, elected = [1 / 4] * 4, []
-    for _ in listed:
+    for _ in hypotheses:
         totals = {
             c: sum(p * (row[c] + x * logprobs[c] / lengths[c]) for p, row in zip(power, grades, strict=True))
             for c in range(3)
@@ -103,7 +103,7 @@ def test_reweighted_voters_leave_votes_and_likelihood_in_proportion():
         }
         elected.append(max(totals, key=totals.__getitem__))
         power = [1 / 4 / (1 + sum(row[e] for e in elected)) for row in grades]
-    assert list(rv.elect(listed, logprobs, winners=3, **options).elected) == elected
+    assert list(rv.elect(hypotheses, logprobs, winners=3, **options).elected) == elected
 
 
 def test_a_candidate_without_probability_is_elected_only_among_its_like():

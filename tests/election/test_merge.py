@@ -66,14 +66,14 @@ def test_the_best_whole_candidate_is_named_where_none_says_what_was_merged():
 )
 def test_values_are_equal_after_normalising_and_types_are_never_mixed(values, expected):
     result = merge(*({"id": 1, "f": value} for value in values))
-    found = json.loads(result.winner)
+    winner = json.loads(result.winner)
     if values.count(None) == 2:
-        assert found == {"id": 1, "f": None}
+        assert winner == {"id": 1, "f": None}
     elif expected is None:
-        assert (found, result.merged.left_out) == ({"id": 1}, ("f",))
+        assert (winner, result.merged.left_out) == ({"id": 1}, ("f",))
     else:
-        assert found["f"] == expected
-        assert type(found["f"]) is type(expected)
+        assert winner["f"] == expected
+        assert type(winner["f"]) is type(expected)
 
 
 LONG = list("abcdef")
@@ -113,10 +113,10 @@ MERGED = {
 }
 
 
-@pytest.mark.parametrize(("samples", "share", "found", "left_out"), MERGED.values(), ids=MERGED)
-def test_a_value_needs_a_majority_and_what_has_none_is_left_out(samples, share, found, left_out):
+@pytest.mark.parametrize(("samples", "share", "expected", "left_out"), MERGED.values(), ids=MERGED)
+def test_a_value_needs_a_majority_and_what_has_none_is_left_out(samples, share, expected, left_out):
     result = merge(*samples, min_share=share)
-    assert (json.loads(result.winner), result.merged.left_out) == (found, left_out)
+    assert (json.loads(result.winner), result.merged.left_out) == (expected, left_out)
 
 
 def test_free_text_is_elected_by_the_similarity():
@@ -214,21 +214,21 @@ def test_tool_calls_are_not_merged():
 
 
 def test_an_electorate_merges_the_same():
-    listed = ['{"a": 1, "b": 1}', '{"a": 1, "b": 2}', '{"a": 2, "b": 2}']
-    electorate = rv.Electorate(listed, rule="merge").add(listed[:1]).add(listed[1:])
-    assert electorate.result().merged == rv.elect(listed, rule="merge").merged
+    samples = ['{"a": 1, "b": 1}', '{"a": 1, "b": 2}', '{"a": 2, "b": 2}']
+    electorate = rv.Electorate(samples, rule="merge").add(samples[:1]).add(samples[1:])
+    assert electorate.result().merged == rv.elect(samples, rule="merge").merged
     with pytest.raises(UsageError, match="merge"):
         electorate.decided()
 
 
 def test_the_reason_names_the_weakest_field_and_what_is_left_out():
-    listed = [{"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 3}]
-    told = "".join(why(merge(*listed)))
-    assert '{"a":1,"b":1}' in told
-    assert "least agreement, b, has 67 % of the vote" in told
-    assert "majority: c." in told
-    assert "best whole candidate" in told
-    assert "required property" in "".join(why(merge(*listed, schema={"required": ["c"]})))
+    samples = [{"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 2}, {"a": 1, "b": 2, "c": 3}]
+    reason = "".join(why(merge(*samples)))
+    assert '{"a":1,"b":1}' in reason
+    assert "least agreement, b, has 67 % of the vote" in reason
+    assert "majority: c." in reason
+    assert "best whole candidate" in reason
+    assert "required property" in "".join(why(merge(*samples, schema={"required": ["c"]})))
 
 
 def test_fields_of_a_candidate_are_explained():
@@ -239,8 +239,8 @@ def test_fields_of_a_candidate_are_explained():
 @pytest.mark.parametrize("to", ["jsonl", "csv", "parquet"])
 def test_vote_writes_the_merged_object(tmp_path, to):
     path, schema, out = tmp_path / "in.jsonl", tmp_path / "schema.json", tmp_path / f"out.{to}"
-    listed = ['{"a": 1, "b": 1}', '{"a": 1, "b": 2}', '{"a": 2, "b": 2}', "none"]
-    lines = [{"id": 1, "candidates": listed}, {"id": 2, "candidates": ["none", "nothing"]}]
+    samples = ['{"a": 1, "b": 1}', '{"a": 1, "b": 2}', '{"a": 2, "b": 2}', "none"]
+    lines = [{"id": 1, "candidates": samples}, {"id": 2, "candidates": ["none", "nothing"]}]
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     schema.write_text(json.dumps(SCHEMA))
     options = ["--rule", "merge", "--schema", str(schema), "-o", str(out), "--to", to]
@@ -324,17 +324,17 @@ def lists_of(value, path=()):
 @settings(max_examples=200)
 @given(st.lists(values, min_size=1, max_size=5))
 def test_every_leaf_occurs_in_some_sample_and_no_item_more_often_than_there(samples):
-    found = merge(*map(json.dumps, samples))
-    if found.winner is None:
+    result = merge(*map(json.dumps, samples))
+    if result.winner is None:
         return
-    value = json.loads(found.winner)
+    value = json.loads(result.winner)
     assert without_indices(value) <= set().union(*map(without_indices, samples))
     most = {}
     for path, counts in (one for sample in samples for one in lists_of(sample)):
         most[path] = most.get(path, Counter()) | counts
     for path, counts in lists_of(value):
         assert all(number <= max(1, most[path][item]) for item, number in counts.items())
-    assert len(found.merged.shares) == len(leaves(value))
+    assert len(result.merged.shares) == len(leaves(value))
 
 
 def test_many_items_are_merged_in_time():

@@ -146,7 +146,7 @@ def test_one_call_elects_panels_as_the_general_way_does(
 def test_a_panel_is_held_in_one_call() -> None:
     rows = [Hypothesis(f"a b {i}", logprob=-float(i + 1), member=f"m{i % 3}") for i in range(9)]
     panel = {"m0": ["a b", "a c"], "m1": ["a b c"]}
-    held = [
+    results = [
         rv.elect(rows),
         rv.elect(rows, shares={"m0": 1, "m1": 1, "m2": 0}),
         rv.elect(panel),
@@ -154,9 +154,9 @@ def test_a_panel_is_held_in_one_call() -> None:
         rv.elect(["a b", "a c"], voters=rows),
         rv.elect(["a b", "a c"], voters=panel),
     ]
-    assert all("margin" in result.__dict__ for result in held)
-    assert [result.member is None for result in held] == [False] * 4 + [True] * 2
-    assert all(result.members == ("m0",) for result in held[:2])
+    assert all("margin" in result.__dict__ for result in results)
+    assert [result.member is None for result in results] == [False] * 4 + [True] * 2
+    assert all(result.members == ("m0",) for result in results[:2])
 
 
 @compiled

@@ -137,9 +137,9 @@ def test_log_probabilities_are_given_by_member():
 
 @pytest.mark.parametrize("similarity", ["exact", "overlap_1", "exact:last_number"])
 def test_all_members_who_said_the_same_are_named_in_any_order(similarity):
-    said = {"a": ["it is 7"], "b": ["it is 5", "it is 5"], "c": ["it is 5"]}
+    panel = {"a": ["it is 7"], "b": ["it is 5", "it is 5"], "c": ["it is 5"]}
     for names in ("abc", "cba", "bca"):
-        result = rv.elect({name: said[name] for name in names}, similarity=similarity)
+        result = rv.elect({name: panel[name] for name in names}, similarity=similarity)
         assert (result.winner, result.members) == ("it is 5", ("b", "c"))
         assert result.member == names.strip("a")[0]
         fields = result.fields()

@@ -44,18 +44,18 @@ def test_the_order_of_voters_weighed_by_probability_changes_no_bit(data, voters,
     candidates = sorted(set(voters[0]))
     options = {"similarity": measure, "weights": "probability"}
     there = rv.elect(candidates, voters=voters[0], voter_logprobs=voters[1], **options)
-    listed = [voters[0][i] for i in order], [voters[1][i] for i in order]
-    again = rv.elect(candidates, voters=listed[0], voter_logprobs=listed[1], **options)
+    mixed = [voters[0][i] for i in order], [voters[1][i] for i in order]
+    again = rv.elect(candidates, voters=mixed[0], voter_logprobs=mixed[1], **options)
     assert there.scores.tobytes() == again.scores.tobytes()
 
 
 @given(st.data(), likely(), measures)
 def test_the_order_of_the_candidates_matters_only_for_ties(data, ballot, measure):
-    listed, logprobs = ballot
-    order = shuffled(data.draw, len(listed))
+    candidates, logprobs = ballot
+    order = shuffled(data.draw, len(candidates))
     options = {"similarity": measure, "weights": "probability"}
-    there = rv.elect(listed, logprobs, **options)
-    again = rv.elect([listed[i] for i in order], [logprobs[i] for i in order], **options)
+    there = rv.elect(candidates, logprobs, **options)
+    again = rv.elect([candidates[i] for i in order], [logprobs[i] for i in order], **options)
     assert again.scores.tobytes() == there.scores[order].tobytes()
     rank = [(there.scores[i], logprobs[i]) for i in there.ranking]
     assert rank == [(again.scores[i], again.candidates.logprob(i)) for i in again.ranking]
@@ -66,14 +66,14 @@ def test_the_order_of_the_candidates_matters_only_for_ties(data, ballot, measure
 def test_splitting_a_voters_mass_among_clones_moves_scores_by_rounding_only(
     data, candidates, voters, measure
 ):
-    listed, weights = voters
-    i = data.draw(st.integers(0, len(listed) - 1))
+    electors, weights = voters
+    i = data.draw(st.integers(0, len(electors) - 1))
     parts = data.draw(st.lists(st.floats(0.01, 1), min_size=2, max_size=6))
     shares = [weights[i] * part / math.fsum(parts) for part in parts]
-    whole = rv.elect(candidates, voters=listed, weights=weights, similarity=measure)
+    whole = rv.elect(candidates, voters=electors, weights=weights, similarity=measure)
     split = rv.elect(
         candidates,
-        voters=listed[:i] + [listed[i]] * len(shares) + listed[i + 1 :],
+        voters=electors[:i] + [electors[i]] * len(shares) + electors[i + 1 :],
         weights=weights[:i] + shares + weights[i + 1 :],
         similarity=measure,
     )
@@ -84,20 +84,20 @@ def test_splitting_a_voters_mass_among_clones_moves_scores_by_rounding_only(
 
 @given(texts, weighted(), measures, st.integers(-900, 900))
 def test_scaling_all_weights_by_a_power_of_two_changes_nothing(candidates, voters, measure, power):
-    listed, weights = voters
+    electors, weights = voters
     scaled = [math.ldexp(weight, power) for weight in weights]
     assume(all(math.ldexp(s, -power) == w for s, w in zip(scaled, weights, strict=True)))  # no underflow
-    there = rv.elect(candidates, voters=listed, weights=weights, similarity=measure)
-    again = rv.elect(candidates, voters=listed, weights=scaled, similarity=measure)
+    there = rv.elect(candidates, voters=electors, weights=weights, similarity=measure)
+    again = rv.elect(candidates, voters=electors, weights=scaled, similarity=measure)
     assert there.scores.tobytes() == again.scores.tobytes()
 
 
 @given(likely(), measures, st.integers(-2000, -1))
 def test_only_the_ratios_of_probabilities_matter(ballot, measure, shift):
-    listed, logprobs = ballot[0], [round(lp * 64) / 64 for lp in ballot[1]]  # so that the sums are exact
+    candidates, logprobs = ballot[0], [round(lp * 64) / 64 for lp in ballot[1]]  # so that the sums are exact
     options = {"similarity": measure, "weights": "probability"}
-    there = rv.elect(listed, logprobs, **options)
-    again = rv.elect(listed, [lp + shift for lp in logprobs], **options)
+    there = rv.elect(candidates, logprobs, **options)
+    again = rv.elect(candidates, [lp + shift for lp in logprobs], **options)
     assert again.scores.tobytes() == there.scores.tobytes()
     assert again.ranking == there.ranking
 

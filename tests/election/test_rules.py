@@ -59,10 +59,10 @@ def test_the_second_winner_speaks_for_those_the_first_did_not():
 
 def test_one_winner_is_the_same_under_both_rules_and_scores_are_those_of_the_first_round():
     rng = np.random.default_rng(0)
-    listed = sentences(rng, 9)
-    plain, again = (rv.elect(listed, rule=rule) for rule in ("range", "reweighted"))
+    texts = sentences(rng, 9)
+    plain, again = (rv.elect(texts, rule=rule) for rule in ("range", "reweighted"))
     assert plain.index == again.index
-    several = rv.elect(listed, rule="reweighted", winners=5)
+    several = rv.elect(texts, rule="reweighted", winners=5)
     assert plain.scores.tobytes() == again.scores.tobytes() == several.scores.tobytes()
     assert several.index == several.elected[0] == plain.index
 

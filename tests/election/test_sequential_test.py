@@ -195,8 +195,8 @@ def test_batches_declare_a_wrong_answer_no_more_often_than_allowed(answers, ends
         one_off = np.flatnonzero((chosen := rng.random(ends[-1])) >= sum(answers))
         given = np.searchsorted(np.cumsum(answers), chosen, side="right")
         given[one_off] = len(answers) + np.arange(len(one_off))  # answers that nobody else gives
-        found = dealt(np.eye(len(answers) + len(one_off))[given], ends, alpha)
-        wrong += found.winner not in (None, 0)
+        first_win = dealt(np.eye(len(answers) + len(one_off))[given], ends, alpha)
+        wrong += first_win.winner not in (None, 0)
     assert wrong <= alpha * electorates
 
 
