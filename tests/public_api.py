@@ -53,8 +53,8 @@ def lines(name: str, value: Any) -> Iterator[str]:
 def members(name: str, kind: type) -> Iterator[str]:
     """The public members of a class, inherited ones too."""
     for member in sorted(member for member in dir(kind) if not member.startswith("_")):
-        found = inspect.getattr_static(kind, member)
-        target = found.__func__ if isinstance(found, (classmethod, staticmethod)) else found
+        attribute = inspect.getattr_static(kind, member)
+        target = attribute.__func__ if isinstance(attribute, (classmethod, staticmethod)) else attribute
         if inspect.isfunction(target):
             yield f"  {name}.{member}{parameters(target)}"
         elif not callable(target):  # a field or a property; what is callable here is Python's own

@@ -53,10 +53,10 @@ def test_a_dict_of_lists_gives_one():
 
 
 def test_arrays_of_numpy_are_taken_as_ray_hands_them_to_other_processes():
-    listed = np.empty(3, object)
-    listed[:] = [np.array(row, object) for row in BATCH["candidates"]]
+    lists = np.empty(3, object)
+    lists[:] = [np.array(row, object) for row in BATCH["candidates"]]
     elect = pickle.loads(pickle.dumps(Elect()))
-    check(elect({"id": np.array([1, 2, 3]), "prompt": np.array(BATCH["prompt"]), "candidates": listed}))
+    check(elect({"id": np.array([1, 2, 3]), "prompt": np.array(BATCH["prompt"]), "candidates": lists}))
 
 
 def test_a_table_gives_a_table_and_a_frame_a_frame():
@@ -222,10 +222,13 @@ def test_the_engine_elects_as_one_process_does_and_goes_on_where_it_stopped(tmp_
     vote = ["vote", str(data), "-o", str(out), "--engine", "ray"]
     with ray_session():
         assert run_command(vote) == 0
-        found = {row["id"]: row for row in pq.read_table(out).to_pylist()}
+        rows_by_id = {row["id"]: row for row in pq.read_table(out).to_pylist()}
         for row in rows:
             one = rv.elect([c["text"] for c in row["candidates"]], [c["logprob"] for c in row["candidates"]])
-            assert (found[row["id"]]["winner"], found[row["id"]]["score"]) == (one.winner, one.score)
+            assert (rows_by_id[row["id"]]["winner"], rows_by_id[row["id"]]["score"]) == (
+                one.winner,
+                one.score,
+            )
         for resume in ([], ["--resume"]):
             assert run_command([*vote, *resume]) == 5
             assert "out is complete. Use --force to replace it." in capfd.readouterr().err

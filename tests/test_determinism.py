@@ -39,9 +39,9 @@ def ballots() -> list[dict[str, Any]]:
     return made
 
 
-def written(path: Path, listed: list[dict[str, Any]]) -> Path:
-    rows = [json.dumps(ballot, ensure_ascii=False).encode() + b"\n" for ballot in listed]
-    rows[40] = b"broken \xff\n"  # and what is told of a bad one
+def written(path: Path, made_ballots: list[dict[str, Any]]) -> Path:
+    rows = [json.dumps(ballot, ensure_ascii=False).encode() + b"\n" for ballot in made_ballots]
+    rows[40] = b"broken \xff\n"  # and the message about a bad one
     path.write_bytes(b"".join(rows))
     return path
 
@@ -68,7 +68,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def expected(data: Path) -> bytes:
-    """Of one process; it is said here what is compared, so that it is not nothing."""
+    """Of one process, with checks that there is something to compare."""
     out = elected(data, Surroundings({"PYTHONHASHSEED": "0"}))
     rows = [json.loads(row) for row in out.splitlines()]
     assert len(rows) == 90
@@ -103,5 +103,5 @@ def test_a_file_whose_voters_were_shuffled_gives_the_same_winners_and_scores(dat
     out = elected(written(tmp_path / "in.jsonl", shuffled), Surroundings({}, ("--workers", 2)))
     before, after = ([json.loads(row) for row in made.splitlines()] for made in (expected, out))
     for row in (*before, *after):
-        row.pop("explanation", None)  # it names voters by their place
+        row.pop("explanation", None)  # it names voters by their index
     assert before == after

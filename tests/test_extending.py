@@ -21,8 +21,8 @@ from rangevote.similarity.pairwise import edit
 
 
 def command(name, *arguments):
-    found = Commands(name="rangevote").get_command(None, name)
-    return click.testing.CliRunner().invoke(found, [str(one) for one in arguments])
+    result = Commands(name="rangevote").get_command(None, name)
+    return click.testing.CliRunner().invoke(result, [str(one) for one in arguments])
 
 
 def test_a_measure_is_one_class_and_one_line_in_similarities(monkeypatch, tmp_path):
@@ -53,8 +53,8 @@ def test_a_layout_is_one_row_in_layouts_and_its_name_in_formats(monkeypatch, tmp
     monkeypatch.setitem(FORMATS, "mine", "layouts:decoder")
     path = tmp_path / "in.jsonl"
     path.write_text(json.dumps({"number": 7, "answers": {"all": ["a b", "a c", "a b"]}}))
-    found = json.loads(command("vote", path, "--format", "mine").stdout)
-    assert (found["id"], found["winner"]) == (7, "a b")
+    result = json.loads(command("vote", path, "--format", "mine").stdout)
+    assert (result["id"], result["winner"]) == (7, "a b")
 
 
 def test_every_command_is_a_file_and_one_line_in_commands():

@@ -56,14 +56,14 @@ class Environment(NamedTuple):
         return self._run(self.python.with_name("rangevote"), *arguments)
 
     def python_says(self, script: str) -> str:
-        found = self._run(self.python, "-c", script)
-        assert found.returncode == 0, found.stderr
-        return found.stdout.strip()
+        completed = self._run(self.python, "-c", script)
+        assert completed.returncode == 0, completed.stderr
+        return completed.stdout.strip()
 
     def doctor(self, *options: str) -> dict[str, Any]:
-        found = self.run("doctor", "--json", *options)
-        assert (found.returncode, found.stderr) == (0, "")
-        facts: dict[str, Any] = json.loads(found.stdout)
+        completed = self.run("doctor", "--json", *options)
+        assert (completed.returncode, completed.stderr) == (0, "")
+        facts: dict[str, Any] = json.loads(completed.stdout)
         return facts
 
     def _run(self, *command: object) -> subprocess.CompletedProcess[str]:
@@ -74,12 +74,12 @@ class Environment(NamedTuple):
 def installed(wheel: Path, folder: Path, extra: str = "") -> Environment:
     """A new environment with the wheel, and nothing else but what it asks for."""
     done([sys.executable, "-m", "venv", "--without-pip", folder / "venv"])
-    place = Environment(folder / "venv" / "bin" / "python", folder)
+    environment = Environment(folder / "venv" / "bin" / "python", folder)
     wanted = f"{wheel}[{extra}]" if extra else wheel
-    pip = [sys.executable, "-m", "pip", "--python", place.python]
+    pip = [sys.executable, "-m", "pip", "--python", environment.python]
     done([*pip, "install", "--quiet", "--no-compile", wanted], env=CONSTRAINED)
     (folder / "ballots.jsonl").write_text(BALLOT)
-    return place
+    return environment
 
 
 @pytest.fixture(scope="module")
@@ -88,8 +88,8 @@ def core(wheel, tmp_path_factory) -> Environment:
 
 
 def test_the_core_votes_has_every_public_name_and_knows_its_version(core):
-    found = core.run("vote", "ballots.jsonl", "--text")
-    assert (found.returncode, found.stdout) == (0, "a dog runs\n"), found.stderr
+    completed = core.run("vote", "ballots.jsonl", "--text")
+    assert (completed.returncode, completed.stdout) == (0, "a dog runs\n"), completed.stderr
     core.python_says("import rangevote as rv; [getattr(rv, name) for name in rv.__all__]")
     for command in ("similarities", "demo"):
         assert (core.run(command).returncode, core.run(command).stderr) == (0, "")
@@ -112,23 +112,29 @@ def test_what_the_readme_shows_runs_where_only_the_wheel_is_installed(core):
         for command in commands(block):
             program, *arguments = shlex.split(command.line, comments=True)
             if program == "rangevote" and arguments[0] == "vote":
-                found = core.run(*arguments)
-                assert found.returncode == 0, found.stderr
-                assert not command.prints or found.stdout.splitlines() == command.prints
+                completed = core.run(*arguments)
+                assert completed.returncode == 0, completed.stderr
+                assert not command.prints or completed.stdout.splitlines() == command.prints
 
 
 def test_the_core_brings_no_more_than_it_says(core):
     names = "from importlib.metadata import distributions; print(*{d.name.lower() for d in distributions()})"
-    listed = set(core.python_says(names).split())
+    distributions = set(core.python_says(names).split())
     own = {"rangevote", "numpy", "msgspec", "click", "rich", "packaging", "tomli"}
-    assert listed <= own | {"markdown-it-py", "mdurl", "pygments", "typing_extensions", "colorama"}  # rich's
+    assert distributions <= own | {
+        "markdown-it-py",
+        "mdurl",
+        "pygments",
+        "typing_extensions",
+        "colorama",
+    }  # rich's
 
 
 def test_the_doctor_names_every_extra_that_is_missing_and_its_install(core):
-    told = core.doctor()
-    assert [package["state"] for package in told["core"]] == ["ok"] * 5
-    assert {extra["name"] for extra in told["extras"]} == set(declared()) - NOT_TRIED
-    for extra in told["extras"]:
+    report = core.doctor()
+    assert [package["state"] for package in report["core"]] == ["ok"] * 5
+    assert {extra["name"] for extra in report["extras"]} == set(declared()) - NOT_TRIED
+    for extra in report["extras"]:
         assert not extra["complete"]
         assert extra["for"], f"say in doctor.py what the extra {extra['name']} is for"
         assert extra["install"] == f'pip install "rangevote[{extra["name"]}]"'
@@ -146,10 +152,10 @@ def test_the_doctor_names_every_extra_that_is_missing_and_its_install(core):
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_what_is_missing_is_told_with_its_install_and_code_5(core, arguments, install):
-    found = core.run(*arguments)
-    assert found.returncode == 5, found.stderr
-    assert install in found.stderr
-    assert "Traceback" not in found.stderr
+    completed = core.run(*arguments)
+    assert completed.returncode == 5, completed.stderr
+    assert install in completed.stderr
+    assert "Traceback" not in completed.stderr
 
 
 #: What a user does first with an extra; the others are only imported.
@@ -172,19 +178,19 @@ print(0 if code == b"a dog runs\\n" else code)
 @pytest.mark.slow
 @pytest.mark.parametrize("extra", sorted(set(declared()) - NOT_TRIED))
 def test_an_extra_installs_imports_and_works(wheel, tmp_path, extra):
-    place = installed(wheel, tmp_path, extra)
-    (told,) = [one for one in place.doctor("--try")["extras"] if one["name"] == extra]
-    assert told["complete"], told
+    environment = installed(wheel, tmp_path, extra)
+    [report] = [row for row in environment.doctor("--try")["extras"] if row["name"] == extra]
+    assert report["complete"], report
     if extra in USES:
-        assert place.python_says(USES[extra]) == "0"
-    done([sys.executable, "-m", "pip", "--python", place.python, "check"])
+        assert environment.python_says(USES[extra]) == "0"
+    done([sys.executable, "-m", "pip", "--python", environment.python, "check"])
 
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory) -> Path:
     """The source archive, built from a copy of the sources, by the backend that pip would fetch for it."""
-    place = tmp_path_factory.mktemp("archive")
-    source, backend = place / "source", place / "backend"
+    folder = tmp_path_factory.mktemp("archive")
+    source, backend = folder / "source", folder / "backend"
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*LEFT_OUT))
     fetch = [sys.executable, "-m", "pip", "install", "--quiet", "--target", backend, "scikit-build-core"]
     done(fetch, env=CONSTRAINED)
@@ -196,10 +202,10 @@ def archive(tmp_path_factory) -> Path:
 
 @pytest.mark.slow
 def test_the_source_archive_installs_and_votes(archive, tmp_path):
-    place = installed(archive, tmp_path)
-    found = place.run("vote", "ballots.jsonl", "--text")
-    assert (found.returncode, found.stdout) == (0, "a dog runs\n"), found.stderr
-    assert place.run("--version").stdout.startswith(f"rangevote {rangevote.__version__} (")
+    environment = installed(archive, tmp_path)
+    completed = environment.run("vote", "ballots.jsonl", "--text")
+    assert (completed.returncode, completed.stdout) == (0, "a dog runs\n"), completed.stderr
+    assert environment.run("--version").stdout.startswith(f"rangevote {rangevote.__version__} (")
 
 
 @pytest.mark.slow
@@ -219,11 +225,11 @@ def offline(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     What they need is fetched first; installing is then done with the network off.
     """
-    place = tmp_path_factory.mktemp("clean")
-    wheels = place / "wheels"
+    folder = tmp_path_factory.mktemp("clean")
+    wheels = folder / "wheels"
     done([sys.executable, "-m", "pip", "wheel", "--quiet", "-w", wheels, f"{wheel}[web]"], env=CONSTRAINED)
-    done([sys.executable, "-m", "venv", place / "venv"])
-    commands = place / "venv" / "bin"
+    done([sys.executable, "-m", "venv", folder / "venv"])
+    commands = folder / "venv" / "bin"
     try:
         works = subprocess.run([*OFFLINE, "true"], capture_output=True).returncode == 0
     except OSError:
@@ -259,15 +265,15 @@ def served(commands: Path, folder: Path, *arguments: object) -> Iterator[str]:
     assert process.stderr is not None
     stop = threading.Timer(60, process.kill)  # a server that says nothing must not hang the tests
     stop.start()
-    told = ""
+    output = ""
     try:
         for line in process.stderr:
-            told += line
-            if found := re.search(r"http://127\.0\.0\.1:\d+\S*", line):
-                yield found[0]
+            output += line
+            if address := re.search(r"http://127\.0\.0\.1:\d+\S*", line):
+                yield address[0]
                 break
         else:
-            pytest.fail(f"no address was told:\n{told}")
+            pytest.fail(f"no address was printed:\n{output}")
     finally:
         stop.cancel()
         process.terminate()
@@ -313,12 +319,12 @@ print(rangevote.elect(["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]).scores.tolist
 @pytest.fixture(scope="module")
 def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package, installed from a copy of the sources with every compiler hidden."""
-    place = tmp_path_factory.mktemp("install")
-    tools, target, source = place / "bin", place / "target", place / "source"
+    folder = tmp_path_factory.mktemp("install")
+    tools, target, source = folder / "bin", folder / "target", folder / "source"
     tools.mkdir()
     for name in ("bash", "sh", "env", "uname"):
-        if found := shutil.which(name):
-            (tools / name).symlink_to(found)
+        if program := shutil.which(name):
+            (tools / name).symlink_to(program)
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*LEFT_OUT))
     hidden = {"PATH": str(tools), "CXX": "/nonexistent/c++", "CC": "/nonexistent/cc"}
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, source]
@@ -329,8 +335,8 @@ def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_install_without_a_compiler_works_and_says_what_it_lacks(without_compiler):
     assert not list(without_compiler.glob("rangevote/_kernels*.so"))
     code = ALONE.format(target=str(without_compiler))
-    said = done([sys.executable, "-c", code], env={**os.environ, "RANGEVOTE_PURE": "0"})
-    compiled, why, scores = said.splitlines()
+    output = done([sys.executable, "-c", code], env={**os.environ, "RANGEVOTE_PURE": "0"})
+    compiled, why, scores = output.splitlines()
     assert compiled == "False"
     assert "Install a C++17 compiler and reinstall" in why
     ours = rangevote.elect(["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]).scores.tolist()

@@ -87,8 +87,8 @@ def test_the_pictures_of_the_docs_are_there_taken_by_make_screenshots_and_small(
 def stops(heading: str) -> list[str]:
     """The files of a numbered list in docs/design.md, after a line that holds `heading`."""
     text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
-    listed = text.partition(heading)[2].partition("\n\n")[2].partition("\n\n")[0]
-    return re.findall(r"^\d+\. `([^`]+)`", listed, re.MULTILINE)
+    section = text.partition(heading)[2].partition("\n\n")[2].partition("\n\n")[0]
+    return re.findall(r"^\d+\. `([^`]+)`", section, re.MULTILINE)
 
 
 def test_a_ballots_way_through_the_house_is_the_one_on_the_page():
@@ -113,7 +113,7 @@ def test_vote_enters_the_files_on_the_page_and_no_others(tmp_path):
     text = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
     usual = set(stops("`rangevote vote ballots.jsonl` enters"))
     table = text.partition("| run | files |")[2].partition("\n\n")[0]
-    listed = {
+    expected = {
         run: (int(number), set(re.findall("`([^`]+)`", files)))
         for run, number, files in re.findall(r"^\| (.+?) \| (\d+) \| (.+) \|$", table, re.MULTILINE)
     }
@@ -147,8 +147,8 @@ def test_vote_enters_the_files_on_the_page_and_no_others(tmp_path):
     }
     assert entered(data) == usual
     assert len(usual) <= 16
-    found = {run: entered(*options) for run, options in runs.items()}
-    assert {run: (len(files), files - usual) for run, files in found.items()} == listed
+    files_of = {run: entered(*options) for run, options in runs.items()}
+    assert {run: (len(files), files - usual) for run, files in files_of.items()} == expected
 
 
 def files_entered(work: Callable[[], object]) -> set[str]:

@@ -23,7 +23,9 @@ def shares_of(ballots) -> Agreement:
     """Of ballots with an answer for each member, or with parts of its vote on several."""
     table = AgreementTable()
     for ballot in ballots:
-        table.add({name: said if isinstance(said, dict) else {said: 1.0} for name, said in ballot.items()})
+        table.add(
+            {name: answer if isinstance(answer, dict) else {answer: 1.0} for name, answer in ballot.items()}
+        )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return table.shares()
@@ -34,7 +36,7 @@ outputs = st.one_of(answers, st.just({}), st.just({"x": 0.5, "y": 0.5}), st.just
 panels = st.lists(st.dictionaries(st.sampled_from("abcdef"), outputs, max_size=6), min_size=1, max_size=12)
 
 
-def found(ballots) -> Agreement | None:
+def shares_or_none(ballots) -> Agreement | None:
     """None where there is nothing to find."""
     try:
         return shares_of(ballots)
@@ -52,10 +54,10 @@ def by_hand(ballots, rounds=100):
             agreed, times = 0.0, 0
             for ballot in ballots:
                 votes = Counter()
-                for other, said in ballot.items():
-                    votes[said] += shares[other] if other != name else 0.0
+                for other, answer in ballot.items():
+                    votes[answer] += shares[other] if other != name else 0.0
                 best = max(votes.values(), default=0.0)
-                tied = [said for said in votes if best > 0 and votes[said] >= best - 1e-9]
+                tied = [answer for answer in votes if best > 0 and votes[answer] >= best - 1e-9]
                 if name in ballot and tied:
                     times += 1
                     agreed += (ballot[name] in tied) / len(tied)
@@ -70,7 +72,7 @@ def by_hand(ballots, rounds=100):
 
 
 def crowd(seed: int, accuracies, size=200):
-    """Members that are right ("0") as often as said, and else give one of nine other answers."""
+    """Members that are right ("0") with these probabilities, and otherwise give one of nine other answers."""
     random = np.random.default_rng(seed)
     return [
         {f"m{i}": 0 if random.random() < p else int(random.integers(1, K)) for i, p in enumerate(accuracies)}
@@ -110,7 +112,7 @@ def test_by_hand_two_that_agree_outvote_two_that_do_not():
 
 @given(panels, st.randoms(use_true_random=False))
 def test_no_bit_depends_on_the_order_of_ballots_or_answers_or_on_names(ballots, random):
-    once = found(ballots)
+    once = shares_or_none(ballots)
     other = dict(zip("abcdef", random.sample("abcdef", 6), strict=True))
 
     def shuffled(items):
@@ -118,12 +120,15 @@ def test_no_bit_depends_on_the_order_of_ballots_or_answers_or_on_names(ballots, 
 
     mixed = [
         shuffled(
-            {other[name]: shuffled(said) if isinstance(said, dict) else said for name, said in b.items()}
+            {
+                other[name]: shuffled(answer) if isinstance(answer, dict) else answer
+                for name, answer in b.items()
+            }
         )
         for b in ballots
     ]
     random.shuffle(mixed)
-    again = found(mixed)
+    again = shares_or_none(mixed)
     assert (once is None) == (again is None)
     if once is not None:
         assert {other[name]: share for name, share in once.shares.items()} == again.shares
@@ -138,7 +143,7 @@ def test_no_bit_depends_on_the_order_of_ballots_or_answers_or_on_names(ballots, 
 @settings(max_examples=80)
 @given(panels, st.sampled_from("abcdef"), st.integers(1, 6))
 def test_listing_a_member_several_times_changes_no_share_of_others_and_no_election(ballots, name, copies):
-    once = found(ballots)
+    once = shares_or_none(ballots)
     if once is None or name not in once.shares or math.isnan(once.agreement[name]):
         return
     copied = [
@@ -161,8 +166,8 @@ def test_listing_a_member_several_times_changes_no_share_of_others_and_no_electi
 
 def votes_by(ballot, shares) -> Counter:
     votes = Counter()
-    for name, said in ballot.items():
-        for answer, part in (said if isinstance(said, dict) else {said: 1.0}).items():
+    for name, output in ballot.items():
+        for answer, part in (output if isinstance(output, dict) else {output: 1.0}).items():
             votes[answer] += shares[name] * part
     return votes
 
@@ -195,7 +200,7 @@ def test_a_circle_of_shares_ends_and_is_said():
     for seed in range(200):
         table = AgreementTable()
         for ballot in crowd(seed, [0.3, 0.3, 0.25, 0.2, 0.2], 30):
-            table.add({name: {said: 1.0} for name, said in ballot.items()})
+            table.add({name: {answer: 1.0} for name, answer in ballot.items()})
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             result = table.shares()
@@ -228,8 +233,8 @@ def test_members_that_agree_with_nobody_are_named():
     with pytest.warns(
         rv.RangevoteWarning, match=r"'far' \(0% of the ballots\), 'mute' \(no answers in common\)"
     ):
-        found = table.shares()
-    assert found.shares["far"] == found.shares["mute"] == 0.0
+        agreement = table.shares()
+    assert agreement.shares["far"] == agreement.shares["mute"] == 0.0
     apart = AgreementTable()
     for i in range(3):
         apart.add({"a": {i: 1.0}, "b": {-1 - i: 1.0}})
@@ -264,7 +269,7 @@ def test_votes_of_members_are_their_answers_with_the_weights_of_the_election():
 
 def test_many_elections_are_held_with_the_shares_that_all_ballots_give():
     ballots = [
-        {name: [str(said)] for name, said in ballot.items()} for ballot in crowd(7, [0.9, 0.8, 0.4, 0.3])
+        {name: [str(answer)] for name, answer in ballot.items()} for ballot in crowd(7, [0.9, 0.8, 0.4, 0.3])
     ]
     shares = rv.agreement_shares(ballots, similarity="exact").shares
     results = list(rv.elect_many(iter(ballots), similarity="exact", shares="agreement"))
