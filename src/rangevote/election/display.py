@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rangevote.election.explain import NgramVotes
 from rangevote.election.summary import Quote, most_likely, why
@@ -46,27 +47,60 @@ color:inherit;background:none;border:0;border-bottom:1px solid rgba(128,128,128,
 .rangevote-result .v5{background:rgba(45,105,235,.46)}"""
 
 
+class Column(NamedTuple):
+    """One column of the table: its head, whether it holds numbers, and the text of a cell."""
+
+    name: str
+    numeric: bool
+    cell: Callable[[int, int], str]  # of a rank, and the index of the candidate there
+
+
 class CandidateRow(NamedTuple):
-    """One row of the table, with its cells in the order of `_columns`."""
+    """One row of the table, with its cells in the order of the columns."""
 
     candidate: int
     cells: list[str]
     elected: bool
 
 
-def rows(result: Result) -> list[CandidateRow]:
+def rows(result: Result, columns: Sequence[Column]) -> list[CandidateRow]:
     """The best candidates in their order, and, however far down, the elected and the most likely one."""
-    likely = most_likely(result.candidates)
-    indices = set(result.ranking[:MOST_ROWS]) | set(result.elected[:MOST_ROWS]) | {likely}
+    indices = {*result.ranking[:MOST_ROWS], *result.elected[:MOST_ROWS], most_likely(result.candidates)}
     return [
-        CandidateRow(index, _cells(result, index, rank, likely), index in result.elected)
+        CandidateRow(index, [column.cell(rank, index) for column in columns], index in result.elected)
         for rank, index in enumerate(result.ranking, 1)
         if index in indices
     ]
 
 
-def summary(result: Result) -> str:
-    """How many stood and voted, and how clear it was."""
+def columns_of(result: Result) -> list[Column]:
+    """The columns that there is something to show in."""
+    candidates, members, evidence = result.candidates, result.candidates.members, result.evidence
+    likely = most_likely(candidates)
+
+    def text(rank: int, index: int) -> str:
+        content = candidates.content(index)
+        return _cut(content if isinstance(content, str) else " ".join(map(str, content)), MOST_CHARACTERS)
+
+    def marks(rank: int, index: int) -> str:
+        words = ["most likely"] if index == likely else []
+        if index in result.elected:
+            number = f" {result.elected.index(index) + 1}" if len(result.elected) > 1 else ""
+            words.insert(0, f"elected{number}")
+        return ", ".join(words)
+
+    columns = [Column("rank", True, lambda rank, index: str(rank)), Column("candidate", False, text)]
+    if members is not None:
+        columns.append(Column("member", False, lambda rank, index: members[index]))
+    columns.append(Column("log P", True, lambda rank, index: _number(candidates.logprob(index), ".2f")))
+    if evidence is not None:
+        columns.append(Column("evidence", True, lambda rank, index: _number(float(evidence[index]), ".4f")))
+    columns.append(Column("score", True, lambda rank, index: _number(float(result.scores[index]), ".4f")))
+    return [*columns, Column("", False, marks)]
+
+
+def summary(result: Result, shown: int) -> str:
+    """How many stood and voted, how clear it was, and how many candidates the table does not show."""
     sizes = f"{_counted(len(result.candidates), 'candidate')}, {_counted(len(result.voters), 'voter')}"
     if result.no_winner is not None:
         clear = f"nobody is elected: {result.no_winner}"
@@ -76,7 +110,9 @@ def summary(result: Result) -> str:
         clear = "no voter supports any candidate but itself"
     else:
         clear = f"margin {_number(result.margin, '.4g')}{' (near-tie)' if result.near_tie else ''}"
-    return f"{sizes}; {clear}{_answers(result)}{_panel(result)}"
+    hidden = len(result.candidates) - shown
+    rest = f"; {_counted(hidden, 'candidate')} not shown" if hidden else ""
+    return f"{sizes}; {clear}{_answers(result)}{_panel(result)}{rest}"
 
 
 def _panel(result: Result) -> str:
@@ -107,19 +143,19 @@ def _list(entries: list[str], most: int) -> str:
 
 def html(result: Result) -> str:
     """A table for a notebook, words shaded by their votes: all text escaped, no script, nothing loaded."""
-    shown = rows(result)
+    columns = columns_of(result)
+    shown = rows(result, columns)
     few = 0 < len(result.voters) <= MOST_VOTERS
     shaded = _shaded(result, shown) if few else [escape(row.cells[TEXT]) for row in shown]
     reason = "".join(f"“{part}”" if isinstance(part, Quote) else part for part in why(result)) if few else ""
     # inline, since notebooks have styles of their own for tables and may drop ours
     kinds = {True: ' class="n" style="text-align:right"', False: ' style="text-align:left"'}
-    columns = _columns(result)
-    head = "".join(f'<th scope="col"{kinds[number]}>{name}</th>' for name, number in columns)
+    head = "".join(f'<th scope="col"{kinds[column.numeric]}>{column.name}</th>' for column in columns)
     body = ""
     for row, marked in zip(shown, shaded, strict=True):
         cells = [
-            f"<td{kinds[number]}>{escape(cell)}</td>"
-            for (_, number), cell in zip(columns, row.cells, strict=True)
+            f"<td{kinds[column.numeric]}>{escape(cell)}</td>"
+            for column, cell in zip(columns, row.cells, strict=True)
         ]
         cells[TEXT] = f'<td class="t" style="text-align:start" dir="auto">{marked}</td>'
         body += f'<tr class="{"elected" if row.elected else "other"}">{"".join(cells)}</tr>'
@@ -127,7 +163,7 @@ def html(result: Result) -> str:
     return (
         f'<div class="rangevote-result"><style>{STYLE}</style><table style="table-layout:auto">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{paragraph}"
-        f"<p>{escape(summary(result))}{_rest(result, shown)}</p>"
+        f"<p>{escape(summary(result, len(shown)))}</p>"
         f"<p><code>{escape(result.signature)}</code></p></div>"
     )
 
@@ -168,49 +204,17 @@ def table(result: Result) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
-    shown = rows(result)
+    columns = columns_of(result)
+    shown = rows(result, columns)
     drawn = Table()
-    for name, number in _columns(result):
-        drawn.add_column(name, justify="right" if number else "left", no_wrap=number)
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column.numeric else "left"
+        drawn.add_column(column.name, justify=justify, no_wrap=column.numeric)
     for row in shown:
         cells = [Text(escape_controls(cell)) for cell in row.cells]
         drawn.add_row(*cells, style="bold green" if row.elected else None)
-    footer = f"{summary(result)}{_rest(result, shown)}"
-    return Group(drawn, Text(escape_controls(footer)), Text(escape_controls(result.signature), style="dim"))
-
-
-def _columns(result: Result) -> list[tuple[str, bool]]:
-    """The heads of the columns, and whether they hold numbers."""
-    member = [] if result.candidates.members is None else [("member", False)]
-    evidence = [] if result.evidence is None else [("evidence", True)]
-    return [
-        ("rank", True),
-        ("candidate", False),
-        *member,
-        ("log P", True),
-        *evidence,
-        ("score", True),
-        ("", False),
-    ]
-
-
-def _cells(result: Result, index: int, rank: int, likely: int | None) -> list[str]:
-    content = result.candidates.content(index)
-    text = content if isinstance(content, str) else " ".join(map(str, content))
-    cells = [str(rank), _cut(text, MOST_CHARACTERS)]
-    if result.candidates.members is not None:
-        cells.append(result.candidates.members[index])
-    cells.append(_number(result.candidates.logprob(index), ".2f"))
-    if result.evidence is not None:
-        cells.append(_number(float(result.evidence[index]), ".4f"))
-    cells.append(_number(float(result.scores[index]), ".4f"))
-    marks = []
-    if index in result.elected:
-        number = f" {result.elected.index(index) + 1}" if len(result.elected) > 1 else ""
-        marks.append(f"elected{number}")
-    if index == likely:
-        marks.append("most likely")
-    return [*cells, ", ".join(marks)]
+    footer = escape_controls(summary(result, len(shown)))
+    return Group(drawn, Text(footer), Text(escape_controls(result.signature), style="dim"))
 
 
 def _cut(text: str, most: int) -> str:
@@ -220,11 +224,6 @@ def _cut(text: str, most: int) -> str:
 def _number(number: float | None, form: str) -> str:
     """A number as it is shown; a dash where there is none to show."""
     return format(number, form) if number is not None and math.isfinite(number) else "–"
-
-
-def _rest(result: Result, shown: list[CandidateRow]) -> str:
-    rest = len(result.candidates) - len(shown)
-    return f"; {_counted(rest, 'candidate')} not shown" if rest else ""
 
 
 def _counted(number: int, thing: str) -> str:
