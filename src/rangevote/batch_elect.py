@@ -78,17 +78,15 @@ class Elect:
         table = getattr(batch, "pa_table", batch)  # what a batch of `datasets` has before it is decoded
         arrow = kind in ("pyarrow", "datasets")
         names = list(table.schema.names if arrow else batch)
-        wanted = (self.candidates, self.voters, self.logprobs, self.id)
-        own = [name for name in wanted if name is not None and name in names]
-        columns = {name: table.column(name).to_pylist() if arrow else _plain(batch[name]) for name in own}
+        inputs = [name for name in names if name in (self.candidates, self.voters, self.logprobs, self.id)]
+        columns = {name: table.column(name).to_pylist() if arrow else _plain(batch[name]) for name in inputs}
         results = self._results(names, columns)
-        clash = [name for name in results if name in names]
-        if clash:
+        if clash := [name for name in results if name in names]:
             raise UsageError(
                 f"the batch has a column {clash[0]!r} already, which the results would replace; name theirs "
                 f"otherwise with Elect(prefix=...)."
             )
-        lists = [] if self.keep else [name for name in own if name != self.id]
+        lists = [] if self.keep else [name for name in inputs if name != self.id]
         if arrow:
             return self._appended(table, lists, results)
         if kind == "pandas":
@@ -210,13 +208,13 @@ def ray_session(address: str | None = None, cpus: int | None = None) -> Iterator
     need("ray.data", "ray", "--engine ray")
     # on fewer than 6 CPUs the checkpoint, readers and elections may wait for each other for ever
     cpus = cpus or max(6, os.cpu_count() or 1)
-    own = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "num_cpus": cpus}
+    local = {"include_dashboard": False, "_node_ip_address": "127.0.0.1", "num_cpus": cpus}
     if ray.is_initialized():
         yield ray
         return
     try:
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
-        ray.init(address=address or "local", **quiet, **({} if address else own))
+        ray.init(address=address or "local", **quiet, **({} if address else local))
     except Exception as error:  # one that starts too slowly raises just that
         where = f" at {address}" if address else ""
         raise SetupError(f"cannot use Ray{where}: {shorten(str(error), 500)}") from error

@@ -85,16 +85,16 @@ def differences(text: str, other: str) -> Iterator[tuple[str, bool]]:
     >>> list(differences("a tall man", "a man"))
     [('a', False), (' ', False), ('tall', True), (' man', False)]
     """
-    pieces, others = (re.findall(r"\s*(?:\w+|[^\w\s])|\s+", one) for one in (text, other))
+    pieces, others = (re.findall(r"\s*(?:\w+|[^\w\s])|\s+", string) for string in (text, other))
     if max(len(pieces), len(others)) > 1000:
         yield text, False
         return
-    words, compared = ([piece.strip() for piece in some] for some in (pieces, others))
-    for kind, begin, end, _, _ in SequenceMatcher(None, words, compared, autojunk=False).get_opcodes():
+    words, other_words = ([piece.strip() for piece in row] for row in (pieces, others))
+    for kind, begin, end, _, _ in SequenceMatcher(None, words, other_words, autojunk=False).get_opcodes():
         run = "".join(pieces[begin:end])
-        own = "" if kind == "equal" else run.strip()
-        before, _, after = run.partition(own) if own else (run, "", "")
-        yield from ((piece, piece is own) for piece in (before, own, after) if piece)
+        different = "" if kind == "equal" else run.strip()
+        before, _, after = run.partition(different) if different else (run, "", "")
+        yield from ((piece, piece is different) for piece in (before, different, after) if piece)
 
 
 # Reading
