@@ -47,7 +47,7 @@ color:inherit;background:none;border:0;border-bottom:1px solid rgba(128,128,128,
 .rangevote-result .v5{background:rgba(45,105,235,.46)}"""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """One column of the table: its head, whether it holds numbers, and the text of a cell."""
 
     name: str
@@ -63,7 +63,7 @@ class CandidateRow(NamedTuple):
     elected: bool
 
 
-def rows(result: Result, columns: Sequence[Column]) -> list[CandidateRow]:
+def rows(result: Result, columns: Sequence[TableColumn]) -> list[CandidateRow]:
     """The best candidates in their order, and, however far down, the elected and the most likely one."""
     indices = {*result.ranking[:MOST_ROWS], *result.elected[:MOST_ROWS], most_likely(result.candidates)}
     return [
@@ -73,7 +73,7 @@ def rows(result: Result, columns: Sequence[Column]) -> list[CandidateRow]:
     ]
 
 
-def columns_of(result: Result) -> list[Column]:
+def columns_of(result: Result) -> list[TableColumn]:
     """The columns that there is something to show in."""
     candidates, members, evidence = result.candidates, result.candidates.members, result.evidence
     likely = most_likely(candidates)
@@ -89,14 +89,21 @@ def columns_of(result: Result) -> list[Column]:
             words.insert(0, f"elected{number}")
         return ", ".join(words)
 
-    columns = [Column("rank", True, lambda rank, index: str(rank)), Column("candidate", False, text)]
+    columns = [
+        TableColumn("rank", True, lambda rank, index: str(rank)),
+        TableColumn("candidate", False, text),
+    ]
     if members is not None:
-        columns.append(Column("member", False, lambda rank, index: members[index]))
-    columns.append(Column("log P", True, lambda rank, index: _number(candidates.logprob(index), ".2f")))
+        columns.append(TableColumn("member", False, lambda rank, index: members[index]))
+    columns.append(TableColumn("log P", True, lambda rank, index: _number(candidates.logprob(index), ".2f")))
     if evidence is not None:
-        columns.append(Column("evidence", True, lambda rank, index: _number(float(evidence[index]), ".4f")))
-    columns.append(Column("score", True, lambda rank, index: _number(float(result.scores[index]), ".4f")))
-    return [*columns, Column("", False, marks)]
+        columns.append(
+            TableColumn("evidence", True, lambda rank, index: _number(float(evidence[index]), ".4f"))
+        )
+    columns.append(
+        TableColumn("score", True, lambda rank, index: _number(float(result.scores[index]), ".4f"))
+    )
+    return [*columns, TableColumn("", False, marks)]
 
 
 def summary(result: Result, shown: int) -> str:
