@@ -17,7 +17,7 @@ from experiments.steps import write_json
 from experiments.units import read_list
 from rangevote.evaluation.corpus import EvaluationCorpus
 from rangevote.evaluation.evaluate import Evaluator
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Ballot
 
 #: label -> file
@@ -61,7 +61,7 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
     rows = []
     for label, found in data.items():
         values = [found["methods"][name][metric] for name in METHODS for metric in SHOWN]
-        rows.append(TableRow(label, [Cell(found["ballots"]), *map(Cell, values)]))
+        rows.append(TableRow(label, [found["ballots"], *values]))
     yield to_markdown(Table(columns, rows, "lists"))
 
 

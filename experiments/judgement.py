@@ -23,7 +23,7 @@ from experiments.settings import HERE, ROOT, Folders
 from experiments.steps import write_json, write_table
 from experiments.vocabulary import plain_words
 from rangevote.errors import MissingExtra
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
 
@@ -123,7 +123,7 @@ def table(data: Mapping[str, Any]) -> str:
     rows = [
         TableRow(
             row["measure"],
-            [Cell(f"{row['tau']:.3f}"), Cell(f"[{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]")],
+            [f"{row['tau']:.3f}", f"[{row['interval'][0]:.3f}, {row['interval'][1]:.3f}]"],
         )
         for row in ranked
     ]

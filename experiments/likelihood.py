@@ -16,7 +16,7 @@ from experiments.settings import HERE, Folders
 from experiments.steps import write_json
 from rangevote.evaluation.corpus import EvaluationCorpus
 from rangevote.evaluation.evaluate import Evaluator
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Ballot
 
 LIST = "test_2016_flickr.en-de.{}.jsonl.gz"
@@ -65,7 +65,7 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
     for name in (*BASELINES, *ELECTIONS):
         for k, values in data[name].items():
             by_weight = values if isinstance(values, dict) else {"0": values}
-            rows.append(TableRow(name, [Cell(k), *(Cell(by_weight.get(f"{x:g}")) for x in WEIGHTS)]))
+            rows.append(TableRow(name, [k, *(by_weight.get(f"{x:g}") for x in WEIGHTS)]))
     columns = [Column("k"), *(Column(f"x = {x:g}", decimals=1) for x in WEIGHTS)]
     yield to_markdown(Table(columns, rows, "voters, similarity"))
 

@@ -22,7 +22,7 @@ from experiments.tables import difference_cell
 from experiments.voting import Choice, elected, first
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import Evaluator
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 
 ENCODER = "embedding:universal-sentence-encoder"
 JUDGES = {
@@ -94,9 +94,9 @@ def section(data: Mapping[str, Any]) -> Iterator[str]:
             TableRow(
                 name,
                 [
-                    *(Cell(one["values"][judge]) for judge in JUDGES),
+                    *(one["values"][judge] for judge in JUDGES),
                     *(
-                        Cell("") if name == DEFAULT else difference_cell(one["over_default"][judge])
+                        "" if name == DEFAULT else difference_cell(one["over_default"][judge])
                         for judge in TESTED
                     ),
                 ],

@@ -19,7 +19,7 @@ from experiments.summary import summary
 from experiments.training_record import duration
 from rangevote.evaluation.metrics import get_metric
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, escape_markdown, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, escape_markdown, to_markdown
 from rangevote.text import write_atomically
 
 PAGE, TABLE_PAGE, FIGURES = "RESULTS.md", "TABLES.md", "figures"
@@ -121,9 +121,7 @@ def _numbers(found: Findings) -> Iterator[str]:
 
 def _claims(found: Findings) -> Table:
     rows = [
-        TableRow(
-            claim.text, [Cell(claim.where), Cell("yes" if verdict.holds else "no"), Cell(verdict.numbers)]
-        )
+        TableRow(claim.text, [claim.where, "yes" if verdict.holds else "no", verdict.numbers])
         for claim, verdict in verdicts(found)
     ]
     return Table([Column("section"), Column("found here"), Column("numbers")], rows, "claim")
@@ -152,7 +150,7 @@ def _tables(found: Findings) -> Iterator[str]:
 def _shares(found: Findings, system: str) -> Iterator[str]:
     """What occurs nowhere is a line, not in a table of zeros."""
     for table in tables.shares(found, system):
-        if any(cell.value for row in table.rows for cell in row.cells):
+        if any(value for row in table.rows for value in row.values):
             yield to_markdown(table)
         else:
             yield f"**{escape_markdown(table.title)}**: none, whatever the method and k."
@@ -242,7 +240,7 @@ def _durations(found: Findings) -> Table:
     for seed, by_kind in seconds.items():
         texts = [duration(by_kind[kind]) if kind in by_kind else "" for kind in kinds]
         name = "all seeds" if seed == "all" else f"seed {seed}"
-        rows.append(TableRow(name, [Cell(text) for text in (*texts, duration(sum(by_kind.values())))]))
+        rows.append(TableRow(name, [*texts, duration(sum(by_kind.values()))]))
     columns = [Column(kind) for kind in (*kinds, "all steps")]
     threads, cores = found.settings["threads"], found.data["run"]["machine"]["cores"]
     notes = [f"Sums over steps of {threads} thread{'s' if threads > 1 else ''} each, on {cores} cores."]

@@ -36,7 +36,7 @@ from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.risk_coverage import STEPS, risk_curve
 from rangevote.evaluation.samples import Question, sample_report, stop_sampling
 from rangevote.evaluation.significance import paired_bootstrap
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
 
@@ -310,10 +310,7 @@ def section(data: Found) -> Iterator[str]:
     )
     worths = {"Game of 24": game["worth"], **{f"GSM8K, {name}": one for name, one in gsm["worth"].items()}}
     for name, one in worths.items():
-        rows = [
-            TableRow(n, [Cell(_span(one["maj_at"][n])), Cell(_span(one["pass_at"][n]))])
-            for n in one["maj_at"]
-        ]
+        rows = [TableRow(n, [_span(one["maj_at"][n]), _span(one["pass_at"][n])]) for n in one["maj_at"]]
         notes = [
             f"Risk if questions below a share of the vote are not answered: {one['area']:.3f} in the mean "
             "over all coverages; "
@@ -339,9 +336,7 @@ def section(data: Found) -> Iterator[str]:
         ]
         yield to_markdown(Table(list(map(Column, columns)), rows, "confidence", name))
     yield "### Answering only where the share is large"
-    rows = [
-        TableRow(name, [Cell(text) for text in _coverage_cells(one)]) for name, one in gsm["coverage"].items()
-    ]
+    rows = [TableRow(name, list(_coverage_cells(one))) for name, one in gsm["coverage"].items()]
     columns = ["least share", "answered (%)", "wrong of these (%)", "wrong if all are answered (%)"]
     notes = [
         "The share was chosen on the even questions, so that with 95 % confidence at most "
@@ -370,13 +365,13 @@ def _stages_section(found: Found) -> Iterator[str]:
     rows = [
         TableRow(
             f"{title}, {one['questions']} questions",
-            [*(Cell(one[field]) for field in fields), difference_cell(one["against_alone"])],
+            [*(one[field] for field in fields), difference_cell(one["against_alone"])],
         )
         for title, one in (("fixed before", asked), ("chosen", reported))
     ]
     yield to_markdown(Table([*map(Column, names), Column("right - larger alone")], rows, "stages"))
     rows = [
-        TableRow(f"{one['panel']}, limit {one['below']:g}", [Cell(one["escalated"]), Cell(one["accuracy"])])
+        TableRow(f"{one['panel']}, limit {one['below']:g}", [one["escalated"], one["accuracy"]])
         for one in reported["points"]
     ]
     by_prompt = ", ".join(
@@ -395,11 +390,11 @@ def _span(score: Found) -> str:
 
 def _stopping_row(confidence: str, one: Found, chosen: bool) -> TableRow:
     cells = [
-        Cell(f"{one['drawn']:.1f} of {one['of']}"),
-        *(Cell(one[f]) for f in ("early", "wrong", "accuracy")),
+        f"{one['drawn']:.1f} of {one['of']}",
+        *(one[f] for f in ("early", "wrong", "accuracy")),
     ]
     fixed = difference_cell(one["against_fixed"])
-    cells += [difference_cell(one["against_all"]), Cell(f"{fixed.value} (n = {one['fixed']['n']})")]
+    cells += [difference_cell(one["against_all"]), f"{fixed} (n = {one['fixed']['n']})"]
     return TableRow(f"{confidence}, chosen" if chosen else confidence, cells)
 
 

@@ -15,7 +15,7 @@ from experiments.meaning import section as meaning_section
 from experiments.panel_tables import section as panel_section
 from experiments.samples import section as samples_section
 from experiments.tables import difference_cell
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 
 #: Settings that were fixed, or chosen on development data; the notes say which were tested after a look.
 FIXED = ("blend", "tuned", "consensus", PANEL, "chosen")
@@ -49,8 +49,8 @@ def above_all_baselines(every: Sequence[Findings]) -> Table:
     for found in every:
         for k in (k for k in found.ks(found.main) if k >= 4):
             answers = [found.answer(f"{name}, best baseline, k = {k}") for name in FIXED]
-            cells = [Cell("") if one is None else difference_cell(one["all"]) for one in answers]
-            if any(cell.value for cell in cells):
+            cells = ["" if one is None else difference_cell(one["all"]) for one in answers]
+            if any(cells):
                 rows.append(TableRow(f"{found.settings['title']}, k = {k}", cells, found.experiment))
     notes = [
         "Difference to the best baseline at the same k (of those that the experiment has), with its 95 % "
@@ -81,17 +81,14 @@ def llm_section(data: Mapping[str, Any]) -> Iterator[str]:
         f"{_mean(game['any'])} %."
     )
     numbers = list(next(iter(game["elected"].values())))
-    rows = [
-        TableRow(measure, [Cell(_mean(by_n[n])) for n in numbers])
-        for measure, by_n in game["elected"].items()
-    ]
+    rows = [TableRow(measure, [_mean(by_n[n]) for n in numbers]) for measure, by_n in game["elected"].items()]
     yield to_markdown(Table([Column(f"n = {n}") for n in numbers], rows, "elected by"))
     yield (
         f"Writing, {writing['tasks']} tasks with 10 samples each: the given score (1 to 10) of the elected "
         f"text. The mean sample has {_mean(writing['mean'])}, the best {_mean(writing['best'])}, the longest "
         f"{_mean(writing['longest'])}."
     )
-    rows = [TableRow(name, [Cell(_mean(one))]) for name, one in writing["elected"].items()]
+    rows = [TableRow(name, [_mean(one)]) for name, one in writing["elected"].items()]
     yield to_markdown(Table([Column("score")], rows, "elected by"))
 
 

@@ -26,7 +26,7 @@ def beside_paper(found: Findings, metric: str, system: str | None = None) -> Tab
     rows = []
     for method in methods:
         cells = [value_cell(found.values(metric, (method, k), system), metric) for k in ks]
-        cells += [Cell(paper.at(method, k)) for k in paper.ks] if paper else []
+        cells += [paper.at(method, k) for k in paper.ks] if paper else []
         rows.append(TableRow(label_of(method, found.experiment), cells, group_of(method)))
     rows += _reference_rows(found, metric, system, paper, len(ks))
     return Table(columns, rows, "beam size", title=_title(found, metric, system, paper))
@@ -53,8 +53,8 @@ def _reference_rows(
     own = found.references(metric, system)
     if own is None:
         return []
-    theirs = [Cell(paper.references)] * len(paper.ks) if paper else []
-    return [TableRow("references", [*[Cell(own)] * width, *theirs], "references", competes=False)]
+    theirs = [paper.references] * len(paper.ks) if paper else []
+    return [TableRow("references", [*[own] * width, *theirs], "references", competes=False)]
 
 
 def _title(found: Findings, metric: str, system: str, paper: Published | None) -> str:
@@ -68,7 +68,7 @@ def sampling(found: Findings) -> Table:
     rows = [
         TableRow(
             label_of(method, found.experiment),
-            [value_cell(found.values(found.metric, (method, 0)), found.metric), Cell(paper.get(method))],
+            [value_cell(found.values(found.metric, (method, 0)), found.metric), paper.get(method)],
         )
         for method in in_order(found.methods(found.main), "sampling")
     ]
@@ -120,7 +120,7 @@ def selections(found: Findings) -> Table:
         cells = []
         for name, paper in (("absent", ABSENT), ("again", AGAIN)):
             theirs = paper.get(method, {}).get(k) if published else None
-            cells += [Cell(mean([other[name] for other in listed])), Cell(theirs)]
+            cells += [mean([other[name] for other in listed]), theirs]
         rows.append(TableRow(f"{label_of(method, found.experiment)}, k = {k}", cells))
     large = first[0]["large"] if first else 0
     return Table(columns, rows, "winners of", f"Winners of small beams in the beam of {large}")
@@ -141,7 +141,7 @@ def _share_table(found: Findings, system: str, metric: str) -> Table:
     rows = []
     for method in in_order(found.methods(system), *MAIN_GROUPS):
         values = [found.mean(metric, (method, k), system) for k in ks]
-        cells = [Cell(None if value is None else part * value) for value in values]
+        cells = [None if value is None else part * value for value in values]
         rows.append(TableRow(label_of(method, found.experiment), cells, group_of(method)))
     label = "outputs cut by the length limit (%)" if cut else get_metric(metric).label
     paper = {"exact_copies": EXACT_COPIES, "partial_copies": PARTIAL_COPIES}.get(metric, {})
@@ -203,10 +203,10 @@ def voters(found: Findings) -> Table | None:
     return Table(columns, rows, "voters", title, notes)
 
 
-def difference_cell(found: Mapping[str, Any]) -> Cell:
+def difference_cell(found: Mapping[str, Any]) -> str:
     """A difference with its 95 % interval and p."""
     low, high = found["interval"]
-    return Cell(f"{found['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {found['p']:.4f}")
+    return f"{found['difference']:+.2f} [{low:.2f}, {high:.2f}], p = {found['p']:.4f}"
 
 
 def sampled(found: Findings) -> Table | None:
@@ -249,7 +249,7 @@ def tuned(found: Findings) -> Table | None:
                 f"{one['gain_unseen']:+.2f}" if "gain_unseen" in one else "",
                 "yes" if one["within_noise"] else "no",
             ]
-            rows.append(TableRow(f"k = {k}, seed {seed}", [Cell(text) for text in texts], str(seed)))
+            rows.append(TableRow(f"k = {k}, seed {seed}", list(texts), str(seed)))
     if not rows:
         return None
     notes = [

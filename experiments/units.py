@@ -20,7 +20,7 @@ from experiments.steps import write_json, write_table
 from rangevote.evaluation.corpus import EvaluationCorpus
 from rangevote.evaluation.evaluate import Evaluator
 from rangevote.evaluation.significance import paired_bootstrap
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, to_markdown
+from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Ballot
 
 #: label -> file, how many of its ballots, further options of the election
@@ -92,10 +92,10 @@ def table(data: Mapping[str, Any]) -> str:
         columns += [Column(f"{label}, space"), Column("words - space")]
     rows = []
     for label, found in data["lists"].items():
-        cells = [Cell(str(found["ballots"])), Cell(f"{found['same']:.0%}")]
+        cells = [str(found["ballots"]), f"{found['same']:.0%}"]
         for name in SHOWN:
             space, change, (low, high) = (found[name][key] for key in ("space", "words", "interval"))
-            cells += [Cell(f"{space:.2f}"), Cell(f"{change:.2f} [{low:.2f}, {high:.2f}]")]
+            cells += [f"{space:.2f}", f"{change:.2f} [{low:.2f}, {high:.2f}]"]
         rows.append(TableRow(label, cells))
     return to_markdown(Table(columns, rows, "lists"))
 

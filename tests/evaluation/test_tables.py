@@ -11,9 +11,9 @@ from rangevote.evaluation.tables import Cell, Column, Table, TableRow, render
 PAPER = Table(
     [Column(name, best="highest") for name in ("BLEU-1 10", "BLEU-1 100", "BLEU-4 10")],
     [
-        TableRow("Beam search", [Cell(67.22), Cell(66.18), Cell(27.16)], "baseline"),
-        TableRow("overlap_2", [Cell(67.36), Cell(67.19), Cell(27.22)], "voting"),
-        TableRow("lstm", [Cell(68.42), Cell(69.10, "***"), Cell(27.96)], "voting"),
+        TableRow("Beam search", [67.22, 66.18, 27.16], "baseline"),
+        TableRow("overlap_2", [67.36, 67.19, 27.22], "voting"),
+        TableRow("lstm", [68.42, Cell(69.10, "***"), 27.96], "voting"),
     ],
     "Beam size k",
     "BLEU on 100 % of the data",
@@ -64,8 +64,8 @@ def test_latex_is_a_tabular_with_lines_and_bold():
 
 
 def test_names_are_escaped_and_cannot_break_out_of_their_cells():
-    special = TableRow(r"a_b{c}#$~^\x", [Cell("<|>")])
-    rows = [special, TableRow("[x", [Cell(1.0)]), TableRow("a\nb | c", [Cell("1\n2")])]
+    special = TableRow(r"a_b{c}#$~^\x", ["<|>"])
+    rows = [special, TableRow("[x", [1.0]), TableRow("a\nb | c", ["1\n2"])]
     table = Table([Column("50 % & more")], rows, title="t\n\\input{x}")
     assert r"| a b \| c | 1 2 |" in render(table, "markdown")
     latex = render(table, "latex")
@@ -90,8 +90,8 @@ def test_names_are_escaped_and_cannot_break_out_of_their_cells():
     ],
 )
 def test_the_best_may_be_highest_lowest_or_closest_and_ties_are_all_best(best, target, rows):
-    listed = [TableRow(f"{v}", [Cell(v)]) for v in (1.0, 2.0, 3.001, 3.004)]  # two are written alike
-    listed.append(TableRow("references", [Cell(9.0)], competes=False))
+    listed = [TableRow(f"{v}", [v]) for v in (1.0, 2.0, 3.001, 3.004)]  # two are written alike
+    listed.append(TableRow("references", [9.0], competes=False))
     table = Table([Column("x", best=best, target=target)], listed)
     assert table.best() == {(row, 0) for row in rows}
 

@@ -21,11 +21,12 @@ import msgspec
 from rangevote.errors import DataError, UsageError, nearest, warn
 from rangevote.formats.reader import Entry, Reading, ReadOptions, entry_at, read
 from rangevote.hypothesis import Ballot, Hypothesis
+from rangevote.text import finite
 
 if TYPE_CHECKING:
     from rangevote.election.agreement import Agreement
     from rangevote.election.settings import Settings
-    from rangevote.evaluation.tables import Table
+    from rangevote.evaluation.tables import Table, Value
 
 ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".txt", ".csv", ".tsv", ".parquet", ".moses"}
 #: Ballots from which shares are found in a stream, which cannot be read twice.
@@ -326,20 +327,19 @@ def member_table(
     shares: Mapping[str, float], agreement: Agreement | None = None, wins: Counter[str] | None = None
 ) -> Table:
     """A row for each member: share, agreement with the others, wins."""
-    from rangevote.evaluation.tables import Cell, Column, Table, TableRow
+    from rangevote.evaluation.tables import Column, Table, TableRow
 
     columns = [Column("share", decimals=3)]
-    columns += [] if agreement is None else [Column("agrees (%)", decimals=1), Column("twins")]
+    columns += [] if agreement is None else [Column("agrees (%)", decimals=1, percent=True), Column("twins")]
     columns += [] if wins is None else [Column("wins", decimals=0)]
     total = math.fsum(shares.values())
     rows = []
     for name in sorted(shares, key=lambda name: (-shares[name], -(wins or Counter())[name], name)):
-        cells = [Cell(shares[name] / total)]
+        cells: list[Value] = [shares[name] / total]
         if agreement is not None:
-            p = agreement.agreement.get(name, math.nan)
             twins = next((group for group in agreement.twins if name in group), ())
-            cells += [Cell(None if math.isnan(p) else 100 * p)]
-            cells += [Cell(", ".join(twin for twin in twins if twin != name))]
-        cells += [] if wins is None else [Cell(wins[name])]
+            cells += [finite(agreement.agreement.get(name, math.nan))]
+            cells += [", ".join(twin for twin in twins if twin != name)]
+        cells += [] if wins is None else [wins[name]]
         rows.append(TableRow(name, cells))
     return Table(columns, rows, "member")

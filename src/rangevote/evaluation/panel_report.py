@@ -21,9 +21,10 @@ from rangevote.election.settings import Settings
 from rangevote.election.weights import AGREEMENT, weigh_members
 from rangevote.errors import DataError, RangevoteWarning
 from rangevote.evaluation.corpus import placed
+from rangevote.evaluation.metrics import Best
 from rangevote.evaluation.samples import right_of
 from rangevote.evaluation.significance import Interval, wilson
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, between, to_html
+from rangevote.evaluation.tables import Column, Table, TableRow, Value, between, to_html
 from rangevote.formats.reader import Entry
 from rangevote.hypothesis import Array, Ballot
 from rangevote.similarity.base import same_content
@@ -335,27 +336,24 @@ def tables(report: PanelSummary) -> list[Table]:
     labels = [f"{i} {escape_controls(member.name)}" for i, member in enumerate(report.members, 1)]
     found = [_member_table(report, labels)]
     found += [_accuracy_table(report, labels)] if report.answers else []
-    scale, decimals = (100, 0) if report.answers else (1, 2)
-    rows = [
-        TableRow(label, [Cell(_times(scale, value)) for value in row])
-        for label, row in zip(labels, report.matrix, strict=True)
-    ]
-    columns = [Column(str(i), decimals=decimals) for i in range(1, len(labels) + 1)]
+    rows = list(map(TableRow, labels, report.matrix))
+    decimals = 0 if report.answers else 2
+    columns = [Column(str(i), decimals, percent=report.answers) for i in range(1, len(labels) + 1)]
     return [*found, Table(columns, rows, "member", matrix_title(report))]
 
 
 def _member_table(report: PanelSummary, labels: Sequence[str]) -> Table:
     columns = [Column(name, decimals=0) for name in ("outputs", "wins")]
-    columns += [Column("share %", decimals=1)]
+    columns += [_percent("share %")]
     columns += [] if report.answers else [Column("agreement", decimals=3)]
     columns += [Column("changed", decimals=0), Column("twins" if report.answers else "copies")]
     numbers = {member.name: i for i, member in enumerate(report.members, 1)}
     rows = []
     for label, one in zip(labels, report.members, strict=True):
-        cells: list[float | str | None] = [one.outputs, one.wins, _times(100, one.share)]
+        cells: list[Value] = [one.outputs, one.wins, one.share]
         cells += [] if report.answers else [one.agreement]
         cells += [one.changed, " ".join(str(numbers[name]) for name in one.twins)]
-        rows.append(TableRow(label, list(map(Cell, cells))))
+        rows.append(TableRow(label, cells))
     notes = [
         f"{report.ballots:,} ballots by {report.measure}; {report.elected:,} have a winner.",
         "wins: the similarity cannot tell its output from the elected one, so that several members may win. "
@@ -391,16 +389,15 @@ def _far_off(report: PanelSummary) -> list[str]:
 
 def _accuracy_table(report: PanelSummary, labels: Sequence[str]) -> Table:
     labelled = report.accuracy is not None
-    columns = [Column("agreement %", decimals=1), Column("95 %"), Column("share by agreement %", decimals=1)]
-    columns += [Column("accuracy %", decimals=1, best="highest"), Column("95 %")] if labelled else []
-    columns += [Column("panel without it %", decimals=1)] if labelled else []
+    columns = [_percent("agreement %"), Column("95 %"), _percent("share by agreement %")]
+    if labelled:
+        columns += [_percent("accuracy %", "highest"), Column("95 %"), _percent("panel without it %")]
     rows = []
     for label, one in zip(labels, report.members, strict=True):
-        cells = [_times(100, one.agreement), _percents(one.interval), _times(100, one.agreement_share)]
+        cells: list[Value] = [one.agreement, _percents(one.interval), one.agreement_share]
         if labelled:
-            cells += [_times(100, one.accuracy), _percents(one.accuracy_interval)]
-            cells += [_times(100, one.accuracy_without)]
-        rows.append(TableRow(label, list(map(Cell, cells))))
+            cells += [one.accuracy, _percents(one.accuracy_interval), one.accuracy_without]
+        rows.append(TableRow(label, cells))
     notes = [
         "agreement: how often its answer is that of the election without it and its twins (with shares by "
         "agreement), of the ballots it answers. It estimates accuracy without labels, too high where others "
@@ -431,24 +428,15 @@ def picture(report: PanelSummary, kind: str) -> bytes:
     """The matrix, and of answers each member's estimated and true accuracy beside it: .svg, .png or .pdf."""
     from rangevote.evaluation.plot import Dots, matrix_picture
 
-    members, scale = report.members, 100.0 if report.answers else 1.0
-    dots = []
+    members, dots = report.members, []
     if report.answers:
-        intervals = [_scaled(one.interval) for one in members]
-        dots.append(Dots("agreement (no labels)", [_times(100, one.agreement) for one in members], intervals))
+        estimates = [one.agreement for one in members], [one.interval for one in members]
+        dots.append(Dots("agreement (no labels)", *estimates))
     if report.accuracy is not None:
-        intervals = [_scaled(one.accuracy_interval) for one in members]
-        dots.append(Dots("accuracy (labels)", [_times(100, one.accuracy) for one in members], intervals))
-    return matrix_picture(
-        [escape_controls(one.name) for one in members],
-        [[_times(scale, value) for value in row] for row in report.matrix],
-        kind,
-        title=matrix_title(report),
-        largest=scale,
-        decimals=0 if report.answers else 2,
-        dots=dots,
-        label="% of ballots, with 95 % intervals",
-    )
+        accuracies = [one.accuracy for one in members], [one.accuracy_interval for one in members]
+        dots.append(Dots("accuracy (labels)", *accuracies))
+    names, title = [escape_controls(one.name) for one in members], matrix_title(report)
+    return matrix_picture(names, report.matrix, kind, title=title, percent=report.answers, dots=dots)
 
 
 _STYLE = """\
@@ -489,13 +477,9 @@ src="data:image/svg+xml;base64,{image}"></div>
 """
 
 
-def _scaled(interval: Interval | None) -> Interval | None:
-    return interval and Interval(100 * interval.low, 100 * interval.high)
-
-
-def _times(scale: float, number: float | None) -> float | None:
-    return None if number is None else scale * number
+def _percent(name: str, best: Best = "") -> Column:
+    return Column(name, decimals=1, best=best, percent=True)
 
 
 def _percents(interval: Interval | None) -> str:
-    return between(_scaled(interval), 1)
+    return between(interval and Interval(100 * interval.low, 100 * interval.high), 1)

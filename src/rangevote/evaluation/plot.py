@@ -94,7 +94,7 @@ def _picture(draw: Callable[[], Any], kind: str) -> bytes:
 
 @dataclass(frozen=True)
 class Dots:
-    """A value for each row of a matrix, with an interval; None where it is not known."""
+    """A share for each row of a matrix, with an interval; None where it is not known."""
 
     name: str
     values: Sequence[float | None]
@@ -107,14 +107,12 @@ def matrix_picture(
     kind: str,
     *,
     title: str,
-    largest: float,
-    decimals: int,
+    percent: bool,
     dots: Sequence[Dots],
-    label: str,
 ) -> bytes:
-    """A square matrix with a number in each cell and the names of its rows, and `dots` beside it. Columns are
-    the rows' numbers, from 1. Colours go from 0 to `largest`."""
-    size = len(names)
+    """A square matrix of shares or similarities with a number in each cell and the names of its rows, and
+    `dots` with their intervals beside it. Columns are the rows' numbers, from 1."""
+    size, largest, decimals = len(names), (100.0 if percent else 1.0), (0 if percent else 2)
     cell = 0.36 if size > 8 else 0.5  # inches
 
     def draw() -> Any:
@@ -125,7 +123,7 @@ def matrix_picture(
         axes, *beside = figure.subplots(
             1, len(ratios), squeeze=False, sharey=True, gridspec_kw={"width_ratios": ratios}
         )[0]
-        values = np.array(matrix, dtype=np.float64)  # NaN where nothing is known
+        values = largest * np.array(matrix, dtype=np.float64)  # NaN where nothing is known
         low = min(0.0, np.nanmin(values, initial=0.0))
         axes.imshow(values, cmap="cividis", vmin=low, vmax=largest, aspect="auto")
         axes.grid(visible=False)
@@ -137,21 +135,21 @@ def matrix_picture(
                 colour = "black" if value - low > (largest - low) / 2 else "white"
                 axes.text(j, i, f"{value:.{decimals}f}", color=colour, fontsize=7, ha="center", va="center")
         for axis in beside:
-            _draw_dots(axis, dots, label)
+            _draw_dots(axis, dots)
         return figure
 
     return _picture(draw, kind)
 
 
-def _draw_dots(axes: Any, dots: Sequence[Dots], label: str) -> None:
+def _draw_dots(axes: Any, dots: Sequence[Dots]) -> None:
     for place, one in enumerate(dots):
-        x = np.array(one.values, dtype=np.float64)  # NaN, which is not drawn, where nothing is known
+        x = 100 * np.array(one.values, dtype=np.float64)  # NaN, which is not drawn, where nothing is known
         ends = [interval or (value, value) for value, interval in zip(one.values, one.intervals, strict=True)]
-        low, high = np.array(ends, dtype=np.float64).T
+        low, high = 100 * np.array(ends, dtype=np.float64).T
         y = np.arange(len(x)) + 0.3 * (place - (len(dots) - 1) / 2)
         style = {"fmt": MARKERS[place], "color": COLOURS[place], "markersize": 4, "label": one.name}
         axes.errorbar(x, y, xerr=np.maximum([x - low, high - x], 0.0), elinewidth=1, **style)
-    axes.set_xlabel(label)
+    axes.set_xlabel("% of ballots, with 95 % intervals")
     axes.tick_params(axis="y", left=False, labelleft=False)
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False, fontsize=8)
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from rangevote.errors import UsageError, need, shown
 from rangevote.evaluation.plot import Curve, Panel
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow
+from rangevote.evaluation.tables import Column, Table, TableRow
 from rangevote.hypothesis import Array, is_number
 from rangevote.similarity.base import number_text
 
@@ -141,7 +141,7 @@ def risk_table(curve: RiskCurve) -> Table:
     for step in STEPS:
         point = next((point for point in curve.points if point.coverage >= step - 1e-12), None)
         if point is not None:
-            rows.append(TableRow(f"{step:.0%}", list(map(Cell, point))))
+            rows.append(TableRow(f"{step:.0%}", point))
     notes = [f"mean risk over all coverages {curve.area:.4f}; answering all has {curve.points[-1].risk:.4f}."]
     notes += [curve.note()] if curve.max_risk is not None else []
     columns = [Column(name, decimals=4) for name in (curve.option, "coverage", "risk")]

@@ -35,7 +35,7 @@ from rangevote.evaluation.evaluate import Score
 from rangevote.evaluation.metrics import right_answers
 from rangevote.evaluation.risk_coverage import RiskCurve, risk_curve, risk_panel, risk_table
 from rangevote.evaluation.significance import RESAMPLES, SEED, interval, resampled_sums
-from rangevote.evaluation.tables import Cell, Column, Table, TableRow, range_text, with_interval
+from rangevote.evaluation.tables import Column, Table, TableRow, range_text, with_interval
 from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
@@ -284,7 +284,7 @@ class SampleReport:
         shares = [Column(name, decimals=4) for name in ("mean share", "accuracy")]
         calibration = Table(
             [Column("questions", decimals=0), *shares],
-            [TableRow(f"{b.low:.1f} to {b.high:.1f}", [Cell(v) for v in b[2:]]) for b in self.bins],
+            [TableRow(f"{b.low:.1f} to {b.high:.1f}", list(b[2:])) for b in self.bins],
             "share",
             "share of the vote and accuracy of the answer that all samples elect",
             [f"expected calibration error {self.calibration_error:.4f}"],

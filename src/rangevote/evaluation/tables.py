@@ -16,18 +16,20 @@ from rangevote.evaluation.evaluate import Comparison, Score, Selection
 from rangevote.evaluation.metrics import Best
 from rangevote.evaluation.significance import CONFIDENCE, Interval
 
+Value = float | str | None
+
 
 @dataclass(frozen=True)
 class Cell:
-    """A number, a text, or nothing; `marks` are the stars behind it."""
+    """A value with `marks` behind it, such as stars."""
 
-    value: float | str | None = None
+    value: Value
     marks: str = ""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, and how its numbers are written.
+    """A heading, and how its numbers are written; shares in `percent`.
 
     `best` tells which number is set in bold; "closest" is the one nearest to `target`.
     """
@@ -36,16 +38,34 @@ class Column:
     decimals: int = 2
     best: Best = ""
     target: float | None = None
+    percent: bool = False
+
+    def text(self, value: Value) -> str:
+        """A value as it is written."""
+        if value is None or isinstance(value, str):
+            return value or ""
+        return f"{100 * value if self.percent else value:.{self.decimals}f}"
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """A name and its cells. A line is drawn where the `group` changes; `competes` for the best values."""
+    """A name and its cells, with or without marks. A line is drawn where the `group` changes; `competes` for
+    the best values."""
 
     name: str
-    cells: Sequence[Cell]
+    cells: Sequence[Value | Cell]
     group: str = ""
     competes: bool = True
+
+    @property
+    def values(self) -> list[Value]:
+        """The cells without their marks."""
+        return [cell.value if isinstance(cell, Cell) else cell for cell in self.cells]
+
+    @property
+    def marks(self) -> list[str]:
+        """The marks of the cells."""
+        return [cell.marks if isinstance(cell, Cell) else "" for cell in self.cells]
 
 
 @dataclass(frozen=True)
@@ -71,9 +91,9 @@ class Table:
         best = set()
         for j, column in enumerate(self.columns):
             numbers = {
-                i: round(value, column.decimals)
+                i: float(column.text(value))
                 for i, row in enumerate(self.rows)
-                if row.competes and isinstance(value := row.cells[j].value, (int, float))
+                if row.competes and isinstance(value := row.values[j], (int, float))
             }
             if len(set(numbers.values())) < 2 or not column.best:
                 continue
@@ -91,11 +111,10 @@ class Table:
         best, rows = self.best(), []
         for i, row in enumerate(self.rows):
             texts = [escape(row.name)]
-            for j, (cell, column) in enumerate(zip(row.cells, self.columns, strict=True)):
-                value = "" if cell.value is None else cell.value
-                text = escape(value if isinstance(value, str) else f"{value:.{column.decimals}f}")
+            for j, column in enumerate(self.columns):
+                text = escape(column.text(row.values[j]))
                 text = bold.format(text) if (i, j) in best else text
-                texts.append(text + (marks(cell.marks) if cell.marks else ""))
+                texts.append(text + (marks(row.marks[j]) if row.marks[j] else ""))
             rows.append(texts)
         return rows
 
@@ -117,14 +136,12 @@ def to_text(table: Table) -> str:
     drawn = RichTable(box=box, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for j, heading in enumerate(table.headings):
         drawn.add_column(Text(heading), justify="right" if j else "left", no_wrap=True)
-    widths = [
-        max((len(row.cells[j].marks) for row in table.rows), default=0) for j in range(len(table.columns))
-    ]
+    widths = [max((len(row.marks[j]) for row in table.rows), default=0) for j in range(len(table.columns))]
     for i, (name, *texts) in enumerate(table.texts(str, BEST + "{}", str)):
         cells = [
             # justified to the left, a text keeps the spaces at its end: marks hang over, numbers are aligned
-            Align.right(Text(text + " " * (width - len(cell.marks)), justify="left"))
-            for text, cell, width in zip(texts, table.rows[i].cells, widths, strict=True)
+            Align.right(Text(text + " " * (width - len(marks)), justify="left"))
+            for text, marks, width in zip(texts, table.rows[i].marks, widths, strict=True)
         ]
         drawn.add_row(Text(name), *cells, end_section=table.ends_group(i))
     output = StringIO()
@@ -241,7 +258,7 @@ def evaluation_table(comparison: Comparison) -> Table:
         cells += [between(score.interval, decimals)] if comparison.resamples else []
         if references:
             cells.append(f"{references[name]:.{decimals}f}" if name in references else "")
-        rows.append(TableRow(metric.label, list(map(Cell, cells))))
+        rows.append(TableRow(metric.label, cells))
     columns += ["references"] if references else []
     return Table(list(map(Column, columns)), rows, notes=[_items(comparison), *_signatures(comparison)])
 
@@ -258,8 +275,8 @@ def score_table(comparison: Comparison) -> Table:
         cells = [Cell(score.value, marks.get(name, "")) for name, score in system.scores.items()]
         rows.append(TableRow(system.name, cells))
     if comparison.references:
-        cells = [Cell(comparison.references.get(name)) for name in comparison.metrics]
-        rows.append(TableRow("references", cells, "references", competes=False))
+        values = [comparison.references.get(name) for name in comparison.metrics]
+        rows.append(TableRow("references", values, "references", competes=False))
     notes = [_items(comparison)]
     if comparison.resamples and len(comparison.systems) > 1:
         notes.append(f"{STARS_NOTE} against {comparison.first.name}: {_test(comparison)}")
@@ -276,14 +293,14 @@ def difference_table(comparison: Comparison) -> Table:
                 continue
             metric, against = comparison.metrics[name], system.against_first.get(name)
             digits = metric.decimals
-            cells = [*with_interval(score, digits), *[Cell()] * 5]
+            cells: list[str | Cell] = [*with_interval(score, digits), *[""] * 5]
             if against is not None:
                 cells[2:] = [
-                    Cell(f"{against.difference:+.{digits}f}"),
-                    Cell(between(against.interval, digits)),
+                    f"{against.difference:+.{digits}f}",
+                    between(against.interval, digits),
                     Cell(_p(against.p), stars(against.p)),
-                    Cell(f"{against.above} : {against.below}"),
-                    Cell(_p(against.sign_test_p)),
+                    f"{against.above} : {against.below}",
+                    _p(against.sign_test_p),
                 ]
             rows.append(TableRow(f"{system.name}, {metric.label}", cells, system.name))
     notes = [
@@ -297,7 +314,7 @@ def difference_table(comparison: Comparison) -> Table:
 def selection_table(selections: dict[str, Selection], larger: str) -> Table:
     """What became of each system's outputs in the beam from which `larger` was chosen."""
     columns = [Column("absent from the beam (%)", decimals=1), Column("chosen again (%)", decimals=1)]
-    rows = [TableRow(name, [Cell(s.absent), Cell(s.chosen_again)]) for name, s in selections.items()]
+    rows = [TableRow(name, [s.absent, s.chosen_again]) for name, s in selections.items()]
     return Table(columns, rows, "system", notes=[f"the beam is the one that {larger} was chosen from"])
 
 
@@ -327,9 +344,9 @@ def between(interval: Interval | None, digits: int) -> str:
     return f"[{interval.low:.{digits}f}, {interval.high:.{digits}f}]" if interval is not None else ""
 
 
-def with_interval(score: Score, digits: int) -> list[Cell]:
+def with_interval(score: Score, digits: int) -> list[str]:
     """Two cells: a value and its interval."""
-    return [Cell(f"{score.value:.{digits}f}"), Cell(between(score.interval, digits))]
+    return [f"{score.value:.{digits}f}", between(score.interval, digits)]
 
 
 def range_text(fewest: int, most: int) -> str:

@@ -108,7 +108,7 @@ def tables(findings: Findings) -> list[Table]:
         for name, count in zip(names, counts.answers.values(), strict=True)
     ]
     if plan.automatic:
-        unseen = [Cell(str(plan.automatic)), Cell("")]
+        unseen = [str(plan.automatic), ""]
         answers.append(TableRow("identical, not shown", unseen, "identical"))
     notes = ["seconds: median time that an item was visible; changed: answers that were replaced or undone"]
     if missing := sum(person.without_image for person in people):
@@ -191,7 +191,7 @@ def _table(
 
 
 def _row(name: str, *cells: Cell | str | int) -> TableRow:
-    return TableRow(name, [cell if isinstance(cell, Cell) else Cell(str(cell)) for cell in cells])
+    return TableRow(name, [str(cell) if isinstance(cell, int) else cell for cell in cells])
 
 
 def _split(name: str, test: Split) -> TableRow:
@@ -199,9 +199,9 @@ def _split(name: str, test: Split) -> TableRow:
     return _row(name, test.better, test.worse, _p(test), _share(test.share), interval)
 
 
-def _p(test: Split) -> Cell:
+def _p(test: Split) -> Cell | str:
     if test.share is None:
-        return Cell("1 (no data)")
+        return "1 (no data)"
     return Cell(f"{test.p:.4f}" if test.p >= 0.0001 else "<0.0001", stars(test.p))
 
 

@@ -16,7 +16,7 @@ from rangevote.election.weights import AGREEMENT
 from rangevote.evaluation.metrics import get_metric
 from rangevote.evaluation.risk_coverage import RiskCurve
 from rangevote.evaluation.significance import Interval
-from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, between, stars
+from rangevote.evaluation.tables import STARS_NOTE, Cell, Column, Table, TableRow, Value, between, stars
 from rangevote.similarity.base import number_text
 from rangevote.similarity.ngram import DEFAULT_UNIT
 from rangevote.tuning.grid import Setting
@@ -236,7 +236,7 @@ def surface_table(tuning: Tuning) -> Table:
     rows = [
         TableRow(
             setting.name + (f", {DEFAULT_UNIT}" if several and setting.tokenize == DEFAULT_UNIT else ""),
-            [cells.get(temperature, Cell()) for temperature in temperatures],
+            [cells.get(temperature) for temperature in temperatures],
             group=f"{setting.tokenize} {setting.similarity.partition('@')[0]}",
         )
         for setting, cells in by_row.items()
@@ -259,11 +259,11 @@ def choice_table(tuning: Tuning) -> Table:
     listed = (tuning.best, tuning.default, *tuning.baselines, *tuning.members)
     names = ("best: ", "default: ", *[""] * (len(listed) - 2))
     for name, tried in zip(names, listed, strict=True):
-        cells = [Cell(tried.score), Cell(between(tried.interval, 2)), *[Cell()] * 3]
+        cells: list[Value | Cell] = [tried.score, between(tried.interval, 2), *[None] * 3]
         if tried is not tuning.default:
             low, high = tried.gain_interval
-            cells[2:] = [Cell(f"{tried.gain:+.2f}"), Cell(f"[{low:+.2f}, {high:+.2f}]")]
-            cells.append(Cell(f"{tried.p:.4f}", stars(tried.p)))
+            p = Cell(f"{tried.p:.4f}", stars(tried.p))
+            cells[2:] = [f"{tried.gain:+.2f}", f"[{low:+.2f}, {high:+.2f}]", p]
         rows.append(TableRow(name + tried.name, cells, group="best" if tried is tuning.best else "others"))
     notes = [
         f"gain: over the default, on these ballots; p: that the best of {len(tuning.tried)} settings gains "
