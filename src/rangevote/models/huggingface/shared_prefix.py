@@ -258,13 +258,9 @@ def our_attention(net: Net) -> Iterator[None]:
 
 #: Prompts up to this length are copied to the rows: cheaper than attention in two parts.
 SHORT_PROMPT = 16
-#: Tokens by which a row's buffers grow.
-GROWTH = 16
 #: How far the two ways may differ, relative to the spread of the log-probabilities.
 TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3, torch.bfloat16: 0.05, torch.float16: 0.02}
 
-#: A buffer of each shape (without rows) that is not in use.
-Spare = dict[torch.Size, Tensor]
 #: Kinds of prompts that were tried, and whether their rows can share.
 Trials = dict[tuple[object, ...], bool]
 
@@ -331,7 +327,6 @@ class SharedRows(Rows):
         self._name, self._prefix = "past_key_values", prompt.prefix
         self._groups = Groups(self._owner, len(prompt.ids), prompt.prefix.own[0].keys.device)
         self._own = [OwnLayer(layer, self._groups, prompt.prefix.copied) for layer in prompt.prefix.own]
-        self._spare: Spare = {}
         return self._new_cache()
 
     def _new_cache(self) -> DynamicCache | EncoderDecoderCache:
@@ -348,9 +343,7 @@ class SharedRows(Rows):
     def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
         index = index.to(self._groups.device)
         for layer in self._own:
-            layer.select(index, self._spare)
-        if len(self._spare) > 2:  # one for keys and one for values, and some from before they grew
-            self._spare.clear()
+            layer.reorder_cache(index)  # type: ignore[arg-type]
         if same_inputs:
             return
         owner = self._groups.owner[rows]
@@ -413,55 +406,27 @@ class SharedPrefix:
 
 
 class OwnLayer(DynamicLayer):  # type: ignore[no-untyped-call]
-    """The rows' own keys and values (rows, heads, room, size), after a prefix that is shared or copied.
-
-    Buffers are written in place and grow now and then.
-    """
+    """The rows' own keys and values (rows, heads, tokens, size), after a prefix that is shared or copied."""
 
     def __init__(self, prefix: SharedLayer, groups: Groups, copied: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.tag = KeyTag(groups, None if copied else prefix, own=True)
-        self.length, self._before = 0, prefix.keys.shape[2]  # own tokens, and those of the prefix
-        kept = (prefix.keys, prefix.values)
-        room = GROWTH + (self._before if copied else 0)
-        self._buffers = [_buffer(states, len(groups.owner), room) for states in kept]
-        self.is_initialized = True
         if copied:
-            self._before = 0
             owner = torch.as_tensor(groups.owner, device=prefix.keys.device)
-            self.update(*(states.index_select(0, owner) for states in kept))
+            super().update(prefix.keys.index_select(0, owner), prefix.values.index_select(0, owner))
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
     ) -> tuple[Tensor, Tensor]:
-        """Write the new tokens' keys and values; returns all that are the rows' own, the keys with a tag."""
-        rows, _, new, _ = key_states.shape
-        first, self.length = self.length, self.length + new
-        kept = []
-        for i, states in enumerate((key_states, value_states)):
-            if self.length > self._buffers[i].shape[2]:
-                larger = _buffer(self._buffers[i], rows, self.length + GROWTH)
-                larger[:, :, :first] = self._buffers[i][:rows, :, :first]
-                self._buffers[i] = larger
-            self._buffers[i][:rows, :, first : self.length] = states
-            kept.append(self._buffers[i][:rows, :, : self.length])
-        kept[0].rangevote = self.tag  # type: ignore[attr-defined]
-        return kept[0], kept[1]
+        """Append the new tokens' keys and values; returns all that are the rows' own, the keys with a tag."""
+        keys, values = super().update(key_states, value_states)
+        keys.rangevote = self.tag  # type: ignore[attr-defined]
+        return keys, values
 
     def get_seq_length(self) -> int:
         """Tokens before the next one, shared and own."""
-        return self._before + self.length
-
-    def select(self, rows: Tensor, spare: Spare) -> None:
-        """Reorder the rows. A buffer that is replaced serves the next layer, so that none is allocated."""
-        for i, old in enumerate(self._buffers):
-            new = spare.pop(old.shape[1:], None)
-            if new is None or len(new) < len(rows):
-                new = old.new_empty((len(rows), *old.shape[1:]))
-            used = slice(0, self.length)
-            torch.index_select(old[:, :, used], 0, rows.to(old.device), out=new[: len(rows), :, used])
-            self._buffers[i] = new
-            spare[old.shape[1:]] = old
+        shared = 0 if self.tag.prefix is None else self.tag.prefix.keys.shape[2]
+        return shared + super().get_seq_length()
 
 
 class CrossLayer(DynamicLayer):  # type: ignore[no-untyped-call]
@@ -473,7 +438,3 @@ class CrossLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         self.keys.rangevote = KeyTag(groups, prefix, own=False)  # type: ignore[attr-defined]
         self.values = prefix.values
         self.is_initialized = True
-
-
-def _buffer(like: Tensor, rows: int, tokens: int) -> Tensor:
-    return like.new_empty((rows, like.shape[1], tokens, like.shape[3]))
