@@ -94,7 +94,7 @@ def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
         gave = [math.fsum(weight * grade for _, weight, grade in parts.votes)]
         assert (parts.earned is None) == (similarity not in DECOMPOSING)
         if parts.earned is not None:
-            gave.append(math.fsum(parts.earned.score))
+            gave.append(math.fsum(part.score for part in parts.earned))
         for one_sum in gave:
             assert one_sum + parts.likelihood == pytest.approx(score, abs=1e-12)
 
@@ -113,9 +113,7 @@ def test_each_n_gram_stands_where_its_words_are():
         ballot(["a b a b c"], voters=ballot(["a b", "b c"]).candidates), Settings(similarity="overlap_2")
     )
     # "a b" earns the first voter's half, once and where it stands first; "b c" the other's
-    assert page.score_parts(elected, 0).earned == page.NgramColumns(
-        begin=[0, 1, 3], size=[2, 2, 2], order=[2, 2, 2], score=[0.5, 0.0, 0.5]
-    )
+    assert page.score_parts(elected, 0).earned == [(0, 2, 2, 0.5), (1, 2, 2, 0.0), (3, 2, 2, 0.5)]
 
 
 def test_grades_are_the_papers_equation_voters_in_rows():

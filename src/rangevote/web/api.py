@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct, json
 
 from rangevote.election.elect import elect_ballot
-from rangevote.election.explain import FieldAgreement, NgramVotes, field_agreement
+from rangevote.election.explain import Earned, FieldAgreement, NgramVotes, field_agreement
 from rangevote.election.result import Result
 from rangevote.election.settings import Settings
 from rangevote.election.summary import Quote, most_likely, probability_shares, why
@@ -249,28 +249,19 @@ class Election(Struct, kw_only=True):
     voters: Voters
 
 
-class NgramColumns(Struct):
-    """Columns with one entry per n-gram: its place among the units of the text, and what it earned."""
-
-    begin: list[int]
-    size: list[int]
-    order: list[int]
-    score: list[float]
-
-
 class VotesRest(Struct, frozen=True):
     count: int = 0
     score: float = 0.0
 
 
 class Parts(Struct, kw_only=True):
-    """What earned a candidate its score. Votes are (voter, weight, grade), the largest first, and the sum of
-    the rest. Fields of JSON are (path, value, agree, of, share)."""
+    """What earned a candidate its score: n-grams by their place among the units of the text, fields of JSON,
+    and votes as (voter, weight, grade), the largest first, with the sum of the rest."""
 
     index: int
     score: float | None
     likelihood: float | None
-    earned: NgramColumns | None = None
+    earned: list[Earned] | None = None
     fields: list[FieldAgreement] | None = None
     votes: list[tuple[int, float, float]] = []
     votes_rest: VotesRest = VotesRest()
@@ -331,6 +322,13 @@ class ElectedBallot:
         if not 0 < len(voters) * len(candidates) <= PAIRS:
             return None
         return self.result.similarity.matrix(candidates, voters)
+
+    def grades(self, voters: Sequence[int], candidates: Sequence[int]) -> Array:
+        """The grades that some voters (rows) give some candidates."""
+        if self.matrix is not None:
+            return self.matrix[np.ix_(voters, candidates)]
+        chosen = self.result.candidates.pick(candidates)
+        return self.result.similarity.matrix(chosen, self.result.voters.pick(voters))
 
     @cached_property
     def ngram_votes(self) -> NgramVotes:
@@ -521,19 +519,12 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
     parts = Parts(index=index, score=finite(float(result.scores[index])), likelihood=likelihood)
     if not len(result.voters):
         return parts
-    earned = elected.ngram_votes.earned(index)
-    if earned is not None:
-        parts.earned = NgramColumns(
-            *([getattr(one, name) for one in earned] for name in NgramColumns.__struct_fields__)
-        )
+    parts.earned = elected.ngram_votes.earned(index)
     if (fields := field_agreement(result, index)) is not None:
         parts.fields = list(fields[:PARTS])
-    if elected.matrix is not None:
-        given = elected.matrix[:, index]
-    else:
-        given = result.similarity.matrix(result.candidates.only(index), result.voters)[:, 0]
+    voters = range(len(result.voters))
     votes = sorted(
-        zip(range(len(given)), result.weights.tolist(), given.tolist(), strict=True),
+        zip(voters, result.weights.tolist(), elected.grades(voters, [index])[:, 0].tolist(), strict=True),
         key=lambda vote: -vote[1] * vote[2],
     )
     left = votes[PARTS:]

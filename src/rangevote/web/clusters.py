@@ -94,10 +94,7 @@ def grades(elected: ElectedBallot) -> Grades:
     if not rows:
         return Grades([], columns, [], [], Order([], []))
     same, few = result.voters is result.candidates, result.candidates.pick(columns)
-    if elected.matrix is not None:
-        matrix: Array = elected.matrix[np.ix_(rows, columns)]
-    else:
-        matrix = result.similarity.matrix(few, few if same else result.voters.pick(rows))
+    matrix = elected.grades(rows, columns)
     alike = matrix if same else result.similarity.matrix(few, few)
     found, by_candidate = clusters((alike + alike.T) / 2)
     words = [readable(few, i).split()[:READ] for i in range(len(few))]
@@ -197,11 +194,8 @@ def stability(elected: ElectedBallot) -> Stability:
     if why := _why_no_recount(result, len(voting)):
         return Stability(voters=len(voting), why=why)
     tried = voting[: max(1, PAIRS // len(result.candidates))]
-    if elected.matrix is None:
-        grades = result.similarity.matrix(result.candidates, result.voters.pick(tried))
-    else:
-        grades = elected.matrix[tried]  # (tried, candidates)
-    left = _without(result, tried, grades)  # (tried, candidates)
+    given = elected.grades(tried, range(len(result.candidates)))  # (tried, candidates)
+    left = _without(result, tried, given)  # (tried, candidates)
     places = np.empty(len(result.candidates))  # among candidates of equal scores
     places[ranked(np.zeros(len(places)), result.candidates)] = np.arange(len(places))
     best = left.max(axis=1, keepdims=True)

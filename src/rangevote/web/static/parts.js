@@ -59,15 +59,14 @@ function ngrams({ earned, score, likelihood }, row, election) {
   const { text, units } = read(row, election.measure.unit);
   /** @type {Map<string, Line>} */
   const lines = new Map();
-  earned.begin.forEach((begin, i) => {
-    const [first, last] = [units[begin], units[begin + earned.size[i] - 1]];
-    const said = first && last ? text.slice(first.begin, last.end) : text;
-    const key = `${earned.order[i]} ${said}`;
-    const note = earned.order[i] ? `${earned.order[i]}-gram` : "same text";
-    const known = lines.get(key) ?? { label: output(said), note, score: 0 };
-    known.score += earned.score[i]; // later occurrences of a gram are one line
-    lines.set(key, known);
-  });
+  for (const [begin, size, order, earning] of earned) {
+    const [first, last] = [units[begin], units[begin + size - 1]];
+    const gram = first && last ? text.slice(first.begin, last.end) : text;
+    const key = `${order} ${gram}`;
+    const line = lines.get(key) ?? { label: output(gram), note: order ? `${order}-gram` : "same text", score: 0 };
+    line.score += earning; // later occurrences of a gram are one line
+    lines.set(key, line);
+  }
   const sorted = [...lines.values()].sort((one, other) => other.score - one.score);
   box.append(...bars(sorted, { count: 0, score: 0 }, score, likelihood, "n-gram"));
   return box;

@@ -222,7 +222,7 @@ export function bar(value, largest, kind = "score") {
  */
 export function shadeWinner(container, below, election, parts, ngramVoters) {
   const row = rowOf(election, election.winner);
-  if (election.merged || !parts.earned || parts.earned.order.every((order) => order === 0) || row.more || !row.text.trim()) return;
+  if (election.merged || !parts.earned || parts.earned.every(([, , order]) => order === 0) || row.more || !row.text.trim()) return;
   const largest = fullShade(election, parts);
   const [words, ...note] = shaded(row, parts, ngramVoters, largest);
   container.replaceChildren(words);

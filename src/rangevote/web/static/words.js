@@ -23,14 +23,14 @@ export function votersOf(election) {
 
 /**
  * What each unit of a text earned: an equal part of every n-gram over it.
- * @param {import("./answers").NgramColumns} earned
+ * @param {NonNullable<import("./answers").Parts["earned"]>} earned
  * @param {number} units
  */
 export function wordVotes(earned, units) {
   const votes = new Array(units).fill(0);
-  earned.begin.forEach((begin, i) => {
-    for (let at = begin; at < begin + earned.size[i] && at < units; at++) votes[at] += earned.score[i] / earned.size[i];
-  });
+  for (const [begin, size, , score] of earned) {
+    for (let at = begin; at < begin + size && at < units; at++) votes[at] += score / size;
+  }
   return votes;
 }
 
@@ -89,7 +89,7 @@ export class NgramVoters {
 export function shaded(row, parts, ngramVoters, largest) {
   const { measure } = ngramVoters.election;
   const text = read(row, measure.unit);
-  const whole = parts.earned?.order.every((order) => order === 0); // texts are compared as a whole
+  const whole = parts.earned?.every(([, , order]) => order === 0); // texts are compared as a whole
   if (!parts.earned || whole || !text.units.length || text.units.length > MOST_WORDS) return [output(row.text)];
   const votes = wordVotes(parts.earned, text.units.length);
   const note = make("div", { class: "word-note faint", role: "status" }, "Point at a word, or use the arrow keys, to see who else says it.");
