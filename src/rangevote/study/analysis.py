@@ -148,11 +148,11 @@ def analyse(snapshot: Snapshot) -> Findings:
             opinions[row.pair].append(Opinion(people[row.annotator].name, row.resolved, row.comment))
     items = []
     for number in sorted(opinions):
-        pair, said = snapshot.study.pairs[number], opinions[number]
-        values = [one.value for one in said if one.value is not None]
+        pair, judgements = snapshot.study.pairs[number], opinions[number]
+        values = [one.value for one in judgements if one.value is not None]
         apart = [abs(one - other) for one, other in combinations(values, 2)]
         outputs = dict(zip(plan.systems, (pair.first, pair.second), strict=True))
-        items.append(JudgedItem(pair.key, statistics.fmean(apart or [0]), outputs, pair.source, said))
+        items.append(JudgedItem(pair.key, statistics.fmean(apart or [0]), outputs, pair.source, judgements))
     judged = [item.values for item in items if item.values]
     counts = count_answers(map(COMBINERS[plan.combine], judged))
     return Findings(

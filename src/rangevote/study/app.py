@@ -168,10 +168,10 @@ def study_app(store: Store, *, hosts: Sequence[str] = ()) -> ASGIApp:
 
     async def image(request: Request) -> Response:
         """An image by its content's hash, looked up in the study: never a path."""
-        found = await run_in_threadpool(store.image, request.path_params["sha256"])
-        if found is None:
+        picture = await run_in_threadpool(store.image, request.path_params["sha256"])
+        if picture is None:
             return Response(status_code=404)
-        return Response(found.content, media_type=found.type, headers={"cache-control": CACHE_IMAGE})
+        return Response(picture.content, media_type=picture.type, headers={"cache-control": CACHE_IMAGE})
 
     routes = [
         Route("/", pages["study.html"].respond),

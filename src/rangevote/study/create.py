@@ -154,11 +154,11 @@ def _image_paths(images: str, order: FileValues[str]) -> tuple[Sequence[str | No
     paths = []
     for id, where in zip(map(str, order.ids), order.where, strict=True):
         names = [f"{id}{ending}" for ending in WEB_IMAGE_ENDINGS if "/" not in id and "\0" not in id]
-        found = next((name for name in names if (folder / name).exists()), None)
-        if found is None:
+        path = next((name for name in names if (folder / name).exists()), None)
+        if path is None:
             looked = f"looked for {id}{{{','.join(WEB_IMAGE_ENDINGS)}}}"
             raise DataError(f"there is no image for {id!r} in {folder}; {looked}.", where=where)
-        paths.append(found)
+        paths.append(path)
     return paths, folder
 
 
@@ -208,14 +208,14 @@ class StudyOptions(StudyRules, frozen=True, kw_only=True):
 
 def make_study(systems: tuple[str, str], pairs: Sequence[Pair], options: StudyOptions) -> Study:
     """Draw the items, add the checks, and assign all. Only the secrets differ from call to call."""
-    own = [pair for pair in pairs if pair.expected is not None]
+    own_checks = [pair for pair in pairs if pair.expected is not None]
     per_item = options.annotators if options.per_item is None else options.per_item
-    _check(options, per_item, options.checks + len(own))
+    _check(options, per_item, options.checks + len(own_checks))
     seed = secrets.randbits(63) if options.seed is None else options.seed
     items, spare = draw_items([pair for pair in pairs if pair.counts], options.items, seed)
     available = len(items) + len(spare)
     practice, spare = choose_practice(pairs, spare, seed)
-    checks = [*own, *make_checks(options.checks, spare, items, seed)]
+    checks = [*own_checks, *make_checks(options.checks, spare, items, seed)]
     shown = [pair for pair in items if options.show_identical or not pair.identical]
     repeats = draw_repeats(options.repeats, shown, [*pairs, *checks, practice], seed)
     names = tuple(f"annotator-{number}" for number in range(1, options.annotators + 1))
@@ -258,11 +258,11 @@ def draw_items(pairs: Sequence[Pair], number: int, seed: int) -> tuple[list[Pair
 def choose_practice(pairs: Sequence[Pair], spare: Sequence[Pair], seed: int) -> tuple[Pair, list[Pair]]:
     """The pair to practise with, and the spare ones that are left: the user's own, else one that was not
     drawn, else a made-up one."""
-    own = [pair for pair in pairs if pair.practice]
-    if len(own) > 1:
-        raise DataError(f"{own[0].key!r} and {own[1].key!r} are both for practice; there can be one.")
-    if own:
-        return own[0], list(spare)
+    marked = [pair for pair in pairs if pair.practice]
+    if len(marked) > 1:
+        raise DataError(f"{marked[0].key!r} and {marked[1].key!r} are both for practice; there can be one.")
+    if marked:
+        return marked[0], list(spare)
     by_key = {pair.key: pair for pair in spare if not pair.identical}
     for key in shuffled(by_key, seed, "practice")[:1]:
         return replace(by_key[key], practice=True), [pair for pair in spare if pair.key != key]
@@ -293,8 +293,8 @@ def make_checks(number: int, spare: Sequence[Pair], items: Sequence[Pair], seed:
         if index % 2:
             checks.append(replace(pair, key=key, first=intact, second=intact, expected=0))
             continue
-        own = (pair.first, pair.second)
-        other = next((text for text in shuffled(long, seed, "broken", index) if text not in own), long[0])
+        outputs = (pair.first, pair.second)
+        other = next((text for text in shuffled(long, seed, "broken", index) if text not in outputs), long[0])
         scrambled = " ".join(word for _, word in shuffled(enumerate(other.split()), seed, "words", index))
         second_wins = coin(seed, "check", index)
         first, second = (scrambled, intact) if second_wins else (intact, scrambled)
@@ -326,25 +326,25 @@ def assign(plan: StudyPlan, pairs: Sequence[Pair], annotators: Sequence[Annotato
 
     What is shown again goes to those who have it already.
     """
-    lists: list[list[int]] = [[] for _ in annotators]
+    queues: list[list[int]] = [[] for _ in annotators]
     turn = 0
     for index in shuffled(range(len(pairs)), plan.seed, "deal"):
         pair = pairs[index]
         if pair.expected is not None:
-            for listed in lists:
-                listed.append(index)
+            for queue in queues:
+                queue.append(index)
         elif pair.counts and (plan.show_identical or not pair.identical):
             for step in range(plan.per_item):
-                lists[(turn + step) % len(lists)].append(index)
+                queues[(turn + step) % len(queues)].append(index)
             turn += plan.per_item
     indices = {pair.key: index for index, pair in enumerate(pairs)}
     for index, pair in enumerate(pairs):
         if pair.again is not None:
-            for listed in lists:
-                listed += [index] if indices[pair.again] in listed else []
+            for queue in queues:
+                queue += [index] if indices[pair.again] in queue else []
     assignments = []
-    for number, (who, listed) in enumerate(zip(annotators, lists, strict=True)):
-        order = _repeats_last(pairs, shuffled(listed, plan.seed, "order", who.name))
+    for number, (who, queue) in enumerate(zip(annotators, queues, strict=True)):
+        order = _repeats_last(pairs, shuffled(queue, plan.seed, "order", who.name))
         keys = [pairs[index].key for index in order]
         swapped = SIDES[plan.sides](plan.seed, who.name, keys)
         for position, (index, key, side) in enumerate(zip(order, keys, swapped, strict=True)):

@@ -114,7 +114,7 @@ def tables(findings: Findings) -> list[Table]:
     if missing := sum(person.without_image for person in people):
         notes.append(f"answers given while the image could not be shown: {missing:,}")
     test = ("p", "share of wins", "95 % interval")
-    listed = [
+    result = [
         _table(
             f"{plan.title} Is {challenger} better than {baseline}?",
             (challenger, "better", "worse", *test),
@@ -141,17 +141,17 @@ def tables(findings: Findings) -> list[Table]:
     if plan.repeats:
         rows = []
         for person in people:
-            own = person.judged_twice
-            value = "undefined" if own.alpha is None else f"{own.alpha:.3f}"
-            shares = _share(own.same_answer), _share(own.same_direction)
-            rows.append(_row(_name(person), own.items, *shares, value))
+            twice = person.judged_twice
+            value = "undefined" if twice.alpha is None else f"{twice.alpha:.3f}"
+            shares = _share(twice.same_answer), _share(twice.same_direction)
+            rows.append(_row(_name(person), twice.items, *shares, value))
         columns = ("annotator", "items", "same answer", "same direction", "alpha")
         note = "the first judgement counts; alpha: Krippendorff's, ordinal, of both"
-        listed.append(_table("Judged twice", columns, rows, [note]))
+        result.append(_table("Judged twice", columns, rows, [note]))
     if plan.checks:
         rows = [_row(_name(one), one.passed, one.failed) for one in people]
-        listed.append(_table("Attention checks", ("annotator", "passed", "failed"), rows))
-    return listed
+        result.append(_table("Attention checks", ("annotator", "passed", "failed"), rows))
+    return result
 
 
 def _disputed(findings: Findings) -> list[Table]:
@@ -179,8 +179,8 @@ def as_text(findings: Findings, format: str = "text") -> str:
     """The report in a format of `rangevote.evaluation.tables`."""
     escape = {"markdown": escape_markdown, "latex": escape_latex}.get(format, str)
     words = [escape(text) for text in (verdict(findings), agreement_words(findings))]
-    listed = [render(table, format).rstrip("\n") for table in [*tables(findings), *_disputed(findings)]]
-    return "\n\n".join([*words, *listed]) + "\n"
+    rendered = [render(table, format).rstrip("\n") for table in [*tables(findings), *_disputed(findings)]]
+    return "\n\n".join([*words, *rendered]) + "\n"
 
 
 def _table(
@@ -307,7 +307,7 @@ def as_html(findings: Findings) -> str:
 
 def _html_item(item: JudgedItem, names: list[str]) -> str:
     """An item with both texts and its judgements."""
-    said = "".join(
+    judgements = "".join(
         f"<li>{escape(one.annotator)}: "
         + ("cannot judge" if one.value is None else escape(names[one.value + 2]))
         + (f' <q dir="auto">{_html_text(one.comment)}</q>' if one.comment else "")
@@ -322,7 +322,7 @@ def _html_item(item: JudgedItem, names: list[str]) -> str:
     )
     return (
         f'<article class="item"><h3>Item {_html_text(item.item)}{apart}</h3>{source}'
-        f'<div class="outputs">{outputs}</div><ul class="said">{said}</ul></article>'
+        f'<div class="outputs">{outputs}</div><ul class="said">{judgements}</ul></article>'
     )
 
 
@@ -334,7 +334,7 @@ def _marked(text: str, other: str) -> str:
 
 def _html_text(text: str) -> str:
     """A text of a model or a person as HTML."""
-    return _UNSEEN.sub(lambda found: f'<bdi class="unseen">U+{ord(found[0]):04X}</bdi>', escape(text))
+    return _UNSEEN.sub(lambda match: f'<bdi class="unseen">U+{ord(match[0]):04X}</bdi>', escape(text))
 
 
 def rows(snapshot: Snapshot, *, history: bool = False) -> Iterator[dict[str, Any]]:

@@ -210,9 +210,9 @@ def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
 def _structs(db: sqlite3.Connection, kind: type[S], rows: str, *values: object) -> list[S]:
     """Rows of a table whose columns are the fields of `kind`; SQLite's 0 and 1 become booleans."""
     fields = msgspec.structs.fields(kind)
-    found = db.execute(f"SELECT {', '.join(field.name for field in fields)} FROM {rows}", values)  # noqa: S608
+    result = db.execute(f"SELECT {', '.join(field.name for field in fields)} FROM {rows}", values)  # noqa: S608
     return [
-        kind(*(bool(v) if f.type is bool else v for f, v in zip(fields, row, strict=True))) for row in found
+        kind(*(bool(v) if f.type is bool else v for f, v in zip(fields, row, strict=True))) for row in result
     ]
 
 
@@ -373,9 +373,9 @@ class Store:
         self._lock = threading.Lock()
         self._db = connect(path, writing=True)
         with _closed_if_it_fails(self._db, path):
-            (found,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
-            if found != "ok":
-                raise file_error(path, found)
+            (state,) = self._db.execute("PRAGMA quick_check(1)").fetchone()
+            if state != "ok":
+                raise file_error(path, state)
             self.study, self.digest = read_study(self._db, path)
         self._file = os.stat(path).st_ino
         self._assignments = {assignment.handle: assignment for assignment in self.study.assignments}
@@ -431,14 +431,14 @@ class Store:
     def progress(self) -> list[PersonProgress]:
         """How far each annotator is, without any result: those who run the study see it before its end."""
         with self._reading() as db:
-            given, finished = standing(_judgements(db, "TRUE")), _finished(db)
+            rows, finished = standing(_judgements(db, "TRUE")), _finished(db)
             visits = db.execute("SELECT annotator, max(opened) FROM visit GROUP BY annotator").fetchall()
         opened = dict(visits)
-        listed = []
+        people = []
         for number, who in enumerate(self.study.annotators):
-            mine = [row for row in given if row.annotator == number]
+            mine = [row for row in rows if row.annotator == number]
             spent = [row.duration_ms for row in mine if row.duration_ms is not None]
-            listed.append(
+            people.append(
                 PersonProgress(
                     name=who.name,
                     assigned=self._assigned[number],
@@ -451,7 +451,7 @@ class Store:
                     finished=number in finished,
                 )
             )
-        return listed
+        return people
 
     def finished(self, annotator: int) -> bool:
         with self._reading() as db:

@@ -184,12 +184,12 @@ class Quality(Struct):
 
 
 class PageSettings(Struct):
-    """What a reader can change; `known`: every candidate has a log-probability."""
+    """What a reader can change; `has_logprobs`: every candidate has a log-probability."""
 
     temperature: float
     likelihood: float
     weights: str
-    known: bool
+    has_logprobs: bool
 
 
 class Before(Struct):
@@ -496,8 +496,8 @@ def _text(hypotheses: Hypotheses, index: int, units: TextUnits) -> dict[str, Any
     """The fields of `Text`; of few texts more characters are shown."""
     text = readable(hypotheses, index)
     cut = max(CUT, ALL_TEXTS // max(1, min(len(hypotheses), LISTED)))
-    listed = units.of(hypotheses, index, cut)
-    return {"index": index, "text": text[:cut], "more": max(0, len(text) - cut), "units": listed}
+    in_text = units.of(hypotheses, index, cut)
+    return {"index": index, "text": text[:cut], "more": max(0, len(text) - cut), "units": in_text}
 
 
 def whole_text(result: Result, role: str, index: int) -> Text:
@@ -514,8 +514,8 @@ def readable(hypotheses: Sequence[Hypothesis], index: int) -> str:
 
 def score_parts(elected: ElectedBallot, index: int) -> Parts:
     """What each n-gram and each voter gave a candidate; with its own likelihood both sum to its score."""
-    result, own = elected.result, elected.result.evidence
-    likelihood = None if own is None else finite(float(own[index]))
+    result, evidence = elected.result, elected.result.evidence
+    likelihood = None if evidence is None else finite(float(evidence[index]))
     parts = Parts(index=index, score=finite(float(result.scores[index])), likelihood=likelihood)
     if not len(result.voters):
         return parts

@@ -198,9 +198,9 @@ class ElectionPage:
         image = None if self.image(number, list) is None else f"api/ballots/{number}/image?list={list}"
         before = None
         if what_if != AS_IS:
-            own = self._elect(number, list, AS_IS).result
-            ranks = {str(index): rank for rank, index in enumerate(own.ranking[: api.LISTED], 1)}
-            before = api.Before(own.leader, ranks)
+            original = self._elect(number, list, AS_IS).result
+            ranks = {str(index): rank for rank, index in enumerate(original.ranking[: api.LISTED], 1)}
+            before = api.Before(original.leader, ranks)
         return api.election(elected, number, image, clusters.stability(elected), before)
 
     def grades(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.Grades:
@@ -235,13 +235,13 @@ class ElectionPage:
     def _members(self, list: int) -> PanelSummary:
         """What the members of the panel did in a list; elections that fail are not counted."""
         ballots = self._lists[_index(list, len(self._lists), "lists")]
-        count, found = PanelCount(self._settings), None
+        count, agreement = PanelCount(self._settings), None
         for ballot in islice(ballots, COUNTED):
             with suppress(RangevoteError):
                 count.add(ballot, elect_ballot(ballot, self._settings))
         with suppress(DataError):  # no two members have answers to the same ballot
-            found = count.agreement()
-        return count.summary(len(ballots), found)
+            agreement = count.agreement()
+        return count.summary(len(ballots), agreement)
 
     def _ballot(self, number: int, list: int) -> Ballot | None:
         """The ballot of a list that belongs to ballot `number` of the first: the one with its id, or, where
@@ -336,20 +336,20 @@ def _endpoint(answer: Callable[..., object]) -> Callable[[Request], Response]:
     parameters = inspect.signature(answer).parameters
 
     def respond(request: Request) -> Response:
-        given = {name: value for name, value in request.query_params.items() if value} | request.path_params
+        query = {name: value for name, value in request.query_params.items() if value} | request.path_params
         try:
-            asked = msgspec.structs.asdict(msgspec.convert(given, PageQuery, strict=False))
-            asked["what_if"] = msgspec.convert(given, WhatIf, strict=False)
-            found = answer(**{name: asked[name] for name in parameters.keys() & asked.keys()})
+            arguments = msgspec.structs.asdict(msgspec.convert(query, PageQuery, strict=False))
+            arguments["what_if"] = msgspec.convert(query, WhatIf, strict=False)
+            content = answer(**{name: arguments[name] for name in parameters.keys() & arguments.keys()})
         except msgspec.ValidationError as error:
             return _json({"error": f"{error}."}, 400)
         except NotFound as error:
             return _json({"error": str(error)}, 404)
         except RangevoteError as error:  # a ballot that cannot be voted on in this way
             return _json({"error": str(error)}, 422)
-        if isinstance(found, PageImage):
-            return Response(found.content, media_type=found.type)
-        return Response(status_code=404) if found is None else _json(found, 200)
+        if isinstance(content, PageImage):
+            return Response(content.content, media_type=content.type)
+        return Response(status_code=404) if content is None else _json(content, 200)
 
     return respond
 

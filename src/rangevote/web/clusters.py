@@ -96,14 +96,14 @@ def grades(elected: ElectedBallot) -> Grades:
     same, few = result.voters is result.candidates, result.candidates.pick(columns)
     matrix = elected.grades(rows, columns)
     alike = matrix if same else result.similarity.matrix(few, few)
-    found, by_candidate = clusters((alike + alike.T) / 2)
+    groups, by_candidate = clusters((alike + alike.T) / 2)
     words = [readable(few, i).split()[:READ] for i in range(len(few))]
-    listed = [Cluster(one.name, [columns[member] for member in one.members]) for one in named(found, words)]
+    listing = [Cluster(one.name, [columns[member] for member in one.members]) for one in named(groups, words)]
     by_voter = by_candidate
     if not same:  # beside the cluster that they support most
         place = np.argsort(by_candidate)
         by_voter = np.argsort(place[matrix.argmax(axis=1)], kind="stable").tolist()
-    return Grades(rows, columns, np.round(matrix, DIGITS).tolist(), listed, Order(by_voter, by_candidate))
+    return Grades(rows, columns, np.round(matrix, DIGITS).tolist(), listing, Order(by_voter, by_candidate))
 
 
 def clusters(alike: Array) -> tuple[list[list[int]], list[int]]:
@@ -119,11 +119,11 @@ def clusters(alike: Array) -> tuple[list[list[int]], list[int]]:
     joins = hierarchy.linkage(pairs.max() - pairs, "average")
     usual = pairs.max() - pairs.mean() - pairs.std()
     numbers = hierarchy.fcluster(joins, np.nextafter(usual, -np.inf), "distance")
-    found = [np.flatnonzero(numbers == number).tolist() for number in range(1, numbers.max() + 1)]
-    return found, hierarchy.leaves_list(joins).tolist()
+    groups = [np.flatnonzero(numbers == number).tolist() for number in range(1, numbers.max() + 1)]
+    return groups, hierarchy.leaves_list(joins).tolist()
 
 
-def named(found: Sequence[Sequence[int]], words: Sequence[Sequence[str]]) -> list[Cluster]:
+def named(groups: Sequence[Sequence[int]], words: Sequence[Sequence[str]]) -> list[Cluster]:
     """Clusters of several members, largest first, each with the passage that sets it apart.
 
     That is the passage that most of its members and few others have, longer ones before shorter.
@@ -133,16 +133,16 @@ def named(found: Sequence[Sequence[int]], words: Sequence[Sequence[str]]) -> lis
         for one in words
     ]
     total = Counter(passage for one in passages for passage in one)
-    listed = []
-    for members in sorted((list(one) for one in found if len(one) > 1), key=len, reverse=True)[:NAMED]:
+    result = []
+    for members in sorted((list(one) for one in groups if len(one) > 1), key=len, reverse=True)[:NAMED]:
         inside = Counter(passage for index in members for passage in passages[index])
         apart = {
             passage: (count / len(members) - total[passage] / len(words)) * count * len(passage) ** 0.5
             for passage, count in inside.items()
         }
         best: tuple[str, ...] = max(apart, key=lambda passage: (apart[passage], passage), default=())
-        listed.append(Cluster(" ".join(best), members))
-    return listed
+        result.append(Cluster(" ".join(best), members))
+    return result
 
 
 def winners(ballot: Ballot | None, name: str, settings: Settings) -> MeasureWinners:
@@ -194,8 +194,8 @@ def stability(elected: ElectedBallot) -> Stability:
     if why := _why_no_recount(result, len(voting)):
         return Stability(voters=len(voting), why=why)
     tried = voting[: max(1, PAIRS // len(result.candidates))]
-    given = elected.grades(tried, range(len(result.candidates)))  # (tried, candidates)
-    left = _without(result, tried, given)  # (tried, candidates)
+    tried_grades = elected.grades(tried, range(len(result.candidates)))  # (tried, candidates)
+    left = _without(result, tried, tried_grades)  # (tried, candidates)
     places = np.empty(len(result.candidates))  # among candidates of equal scores
     places[ranked(np.zeros(len(places)), result.candidates)] = np.arange(len(places))
     best = left.max(axis=1, keepdims=True)
@@ -231,15 +231,15 @@ def _without(result: Result, tried: Sequence[int], grades: Array) -> Array:
     Rounded far below a near-tie, so that what is 0 without the voter is 0 and the tie order decides.
     """
     weights = result.weights[tried][:, None]
-    own = np.zeros(grades.shape[1]) if result.evidence is None else result.evidence
+    evidence = np.zeros(grades.shape[1]) if result.evidence is None else result.evidence
     with np.errstate(divide="ignore", invalid="ignore"):
-        given = weights * (grades + np.maximum(own, -sys.float_info.max))  # own likelihood stays
-        left: Array = (result.scores - given) / (1.0 - weights)
+        contributions = weights * (grades + np.maximum(evidence, -sys.float_info.max))  # own likelihood stays
+        left: Array = (result.scores - contributions) / (1.0 - weights)
     for row in np.flatnonzero(weights > 0.5).tolist():
         # a difference would have few right digits: count the others
         others = [int(v) for v in np.flatnonzero(result.weights) if v != tried[row]]
         masses = result.weights[others] / math.fsum(result.weights[others].tolist())
-        left[row] = result.similarity.tally(result.candidates, result.voters.pick(others), masses) + own
+        left[row] = result.similarity.tally(result.candidates, result.voters.pick(others), masses) + evidence
     return np.round(left, 12) + 0.0  # no -0
 
 

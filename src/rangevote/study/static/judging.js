@@ -212,12 +212,12 @@ export class Study {
       return;
     }
     const { comment } = this.view;
-    const known = this.work.opinion;
+    const before = this.work.opinion;
     const { id } = this.item;
-    if (value !== known?.value || comment !== known.comment) {
+    if (value !== before?.value || comment !== before.comment) {
       const body = { item: id, value, comment, duration: this.clock.stop(), image_missing: this.view.pictureMissing };
       this.work.set(id, value, comment);
-      this.dispatch(body, known?.value ?? null);
+      this.dispatch(body, before?.value ?? null);
     }
     this.view.note(`Answered: ${this.view.words(value)}.`);
     this.work.advance();
@@ -225,17 +225,17 @@ export class Study {
   }
 
   undo() {
-    const [id, known] = this.work.last() ?? [];
-    if (this.blocked || this.stage !== "items" || id === undefined || known === undefined) return;
+    const [id, last] = this.work.last() ?? [];
+    if (this.blocked || this.stage !== "items" || id === undefined || last === undefined) return;
     this.work.set(id, null);
-    this.dispatch({ item: id, value: null }, known.value);
+    this.dispatch({ item: id, value: null }, last.value);
     this.work.goTo(id);
     this.show();
-    if (known.comment) {
-      at("comment").value = known.comment;
+    if (last.comment) {
+      at("comment").value = last.comment;
       this.view.openComment(true, false);
     }
-    this.view.note(`Undone: ${this.view.words(known.value)}.`);
+    this.view.note(`Undone: ${this.view.words(last.value)}.`);
   }
 
   /** @param {number} step */
@@ -250,10 +250,10 @@ export class Study {
   /**
    * Keep a message and send it.
    * @param {{item: string, value: Answer | null, comment?: string}} body
-   * @param {Answer | null} known the answer that it replaces, as far as this page knows
+   * @param {Answer | null} replaces the answer that it replaces, as far as this page knows
    */
-  dispatch(body, known) {
-    this.outbox.put({ known, body: { ...body, key: freshKey(), time: new Date().toISOString() } });
+  dispatch(body, replaces) {
+    this.outbox.put({ replaces, body: { ...body, key: freshKey(), time: new Date().toISOString() } });
     if (this.sender.state === "saved") this.view.saved("under-way", "Saving …");
     else this.showState(this.sender.state);
     this.sender.send();
@@ -287,14 +287,14 @@ export class Study {
     this.channel.postMessage({ item, value: answer.value, comment, key });
     this.update(item, answer.value, comment, key);
     const { replaced } = answer;
-    if (replaced !== null && replaced !== message.known) {
+    if (replaced !== null && replaced !== message.replaces) {
       this.view.note(`This replaces "${this.view.words(replaced)}", which you gave in another window.`);
     }
   }
 
   /** @param {Message} message @param {Refused} error */
   refused(message, error) {
-    this.update(message.body.item, message.known);
+    this.update(message.body.item, message.replaces);
     this.view.note(`The server did not accept an answer: ${error.message} Reload the page if this does not go away.`);
   }
 

@@ -39,9 +39,9 @@ function action(event, actions) {
   const letter = letters[event.key.toLowerCase()];
   if (letter) return letter;
   // a button, a link or a scroll box under the focus has its own use for these
-  const own = event.target instanceof HTMLElement ? event.target : document.body;
-  if (event.key === "Enter" && !own.matches("button, summary, a, input[type=checkbox]")) return actions.submit;
-  if (own.matches(".text, input")) return null;
+  const target = event.target instanceof HTMLElement ? event.target : document.body;
+  if (event.key === "Enter" && !target.matches("button, summary, a, input[type=checkbox]")) return actions.submit;
+  if (target.matches(".text, input")) return null;
   if (event.key === "ArrowLeft") return () => actions.move(-1);
   if (event.key === "ArrowRight") return () => actions.move(1);
   return null;

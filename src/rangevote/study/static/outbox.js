@@ -3,8 +3,8 @@
 // recognises by the message's own key, so sending twice does no harm.
 
 /**
- * `known` is the answer that it replaces, as far as the page knows.
- * @typedef {{known: import("./session").Answer | null, body: {item: string, key: string, time: string, value: import("./session").Answer | null, comment?: string}}} Message
+ * `replaces` is the answer that it replaces, as far as the page knows.
+ * @typedef {{replaces: import("./session").Answer | null, body: {item: string, key: string, time: string, value: import("./session").Answer | null, comment?: string}}} Message
  */
 
 const DIGITS = 15;

@@ -63,15 +63,15 @@ export class Work {
    * @returns {{left: number, same: number, right: number, cannot: number, comments: number}}
    */
   tally() {
-    const given = [...this.judged.values()];
+    const opinions = [...this.judged.values()];
     /** @param {(value: Answer) => boolean} kind */
-    const count = (kind) => given.filter(({ value }) => kind(value)).length;
+    const count = (kind) => opinions.filter(({ value }) => kind(value)).length;
     return {
       left: count((value) => value !== "cannot" && value < 0),
       same: count((value) => value === 0),
       right: count((value) => value !== "cannot" && value > 0),
       cannot: count((value) => value === "cannot"),
-      comments: given.filter(({ comment }) => comment).length,
+      comments: opinions.filter(({ comment }) => comment).length,
     };
   }
 }

@@ -32,9 +32,9 @@ export async function ask(path) {
  */
 function kept(packed, path) {
   const start = /^api\/ballots\/\d+/.exec(path)?.[0] ?? "";
-  const known = unpacked.get(start) ?? unpack(packed[start]);
-  unpacked.set(start, known);
-  return known;
+  const part = unpacked.get(start) ?? unpack(packed[start]);
+  unpacked.set(start, part);
+  return part;
 }
 
 /**

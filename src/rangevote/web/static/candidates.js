@@ -24,7 +24,7 @@ const ORDERS = {
 export function showCandidates(container, election, details) {
   const rows = new Map(election.candidates.rows.map((row) => [row.index, row]));
   const groups = election.groups.filter((group) => rows.has(group.candidates[0]));
-  const scores = groups.map((group) => known(rows, group.candidates[0]).score ?? 0);
+  const scores = groups.map((group) => rowFrom(rows, group.candidates[0]).score ?? 0);
   const scale = { lowest: Math.min(...scores), best: Math.max(...scores) };
   const list = make("ol", { id: "candidate-list" });
   const more = make("p");
@@ -32,7 +32,7 @@ export function showCandidates(container, election, details) {
   const draw = () => {
     const by = ORDERS[view.order];
     /** @param {import("./answers").Group} group */
-    const key = (group) => Math.min(...group.candidates.map((index) => by(known(rows, index))));
+    const key = (group) => Math.min(...group.candidates.map((index) => by(rowFrom(rows, index))));
     const ordered = view.order === "score" ? groups : [...groups].sort((one, other) => key(one) - key(other));
     list.replaceChildren(...ordered.slice(0, view.shown).map((group) => line(group, election, rows, scale, details)));
     more.replaceChildren();
@@ -52,7 +52,7 @@ export function showCandidates(container, election, details) {
 }
 
 /** @param {Map<number, import("./answers").Candidate>} rows @param {number} index */
-function known(rows, index) {
+function rowFrom(rows, index) {
   return rows.get(index) ?? /** @type {import("./answers").Candidate} */ (rows.values().next().value);
 }
 
@@ -82,7 +82,7 @@ function head(election, scale, reorder) {
  * @param {(container: HTMLElement, index: number) => Promise<void>} details
  */
 function line(group, election, rows, scale, details) {
-  const row = known(rows, group.candidates[0]);
+  const row = rowFrom(rows, group.candidates[0]);
   const number = make("span", { class: "rank numbers", title: "Rank" }, String(row.rank));
   const text = make("span", { class: "text" }, ...(group.answer === null ? [] : [answer(group)]), difference(row, election));
   for (const badge of badges(group, row, election)) text.append(" ", badge);
@@ -126,9 +126,9 @@ function difference(row, election) {
  */
 function badges(group, row, election) {
   /** @type {Node[]} */
-  const found = [];
+  const result = [];
   /** @param {string} kind @param {string} text @param {string} [title] */
-  const badge = (kind, text, title) => found.push(make("span", { class: `badge ${kind}`, title: title ?? null }, text));
+  const badge = (kind, text, title) => result.push(make("span", { class: `badge ${kind}`, title: title ?? null }, text));
   if (group.candidates.length > 1) badge("", `× ${grouped(group.candidates.length)}`, "so many candidates that the similarity cannot tell apart");
   const order = election.elected.indexOf(row.index);
   if (order === 0) badge("won", leader(election) === "Elected" ? "winner" : leader(election).toLowerCase());
@@ -137,7 +137,7 @@ function badges(group, row, election) {
   if (!row.finished) badge("", "cut off", "the model did not end it");
   const was = election.before?.ranks[row.index];
   if (was !== undefined && was !== row.rank) badge(was > row.rank ? "up" : "down", `${was > row.rank ? "▲" : "▼"} was ${was}`);
-  return found;
+  return result;
 }
 
 /**

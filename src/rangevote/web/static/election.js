@@ -88,12 +88,12 @@ function override(changes) {
 function fromAddress() {
   const named = new URLSearchParams(location.hash.slice(1));
   /** @param {string} name @param {number} many */
-  const within = (name, many) => {
+  const index = (name, many) => {
     const number = Number(named.get(name) ?? 1);
     return Number.isInteger(number) && number >= 1 && number <= many ? number - 1 : 0;
   };
-  position.number = within("ballot", about.kept);
-  position.list = within("list", about.lists.length);
+  position.number = index("ballot", about.kept);
+  position.list = index("list", about.lists.length);
   overrides = new URLSearchParams(about.measures.length ? [...named].filter(([name, value]) => SETTINGS.includes(name) && value) : []);
 }
 

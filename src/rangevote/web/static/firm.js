@@ -25,12 +25,12 @@ const DOTS = 120;
  * @param {((voter: number) => void) | null} without recounts without a voter, where the page can
  */
 export function showFirm(container, election, lists, names, list, without) {
-  const own = lists[list];
+  const current = lists[list];
   const strips = make("dl", { class: "strips" });
   /** @param {string} title @param {...(Node | string)} content */
   const strip = (title, ...content) => strips.append(make("dt", {}, title), make("dd", {}, ...content));
-  if (own instanceof Error) strip("Other similarities", problem(own));
-  else strip("Other similarities", ...measureDots(own, election));
+  if (current instanceof Error) strip("Other similarities", problem(current));
+  else strip("Other similarities", ...measureDots(current, election));
   strip("Without one voter", ...recounts(election, without));
   if (election.no_winner === null && !election.merged) strip("Lead", ...lead(election));
   const tables = make("details", { id: "firm-numbers" }, make("summary", {}, "Numbers"), ...winnerTable(lists, names, rowOf(election, election.winner).text));
@@ -39,9 +39,9 @@ export function showFirm(container, election, lists, names, list, without) {
 }
 
 /** @param {import("./answers").MeasureWinners} own @param {import("./answers").Election} election */
-function measureDots(own, election) {
+function measureDots(winners, election) {
   const elected = rowOf(election, election.winner).text;
-  const counts = own.measures.filter((one) => !one.why);
+  const counts = winners.measures.filter((one) => !one.why);
   const agree = counts.filter((one) => one.text === elected.slice(0, CUT));
   const items = counts.map((one) => {
     const same = agree.includes(one);
@@ -92,14 +92,14 @@ function lead({ margin, score, near_tie }) {
  * @param {string} elected the text that won on this page
  */
 function winnerTable(lists, names, elected) {
-  const known = lists.find((list) => !(list instanceof Error));
-  if (!known || known instanceof Error) return [problem(lists[0])];
+  const first = lists.find((list) => !(list instanceof Error));
+  if (!first || first instanceof Error) return [problem(lists[0])];
   const headings = lists.map((list, i) => {
     const many = list instanceof Error ? 0 : list.candidates;
     return make("th", { scope: "col" }, names[i] + (many ? ` (k = ${grouped(many)})` : ""));
   });
   /** @type {Line[]} */
-  const result = known.measures.map(({ measure }, row) => ({
+  const result = first.measures.map(({ measure }, row) => ({
     measure,
     cells: lists.map((list) => (list instanceof Error ? { why: list.message } : list.measures[row])),
   }));

@@ -98,9 +98,9 @@ export function showMembers(container, panel) {
 }
 
 /** @param {import("./answers").PanelSummary["members"][number]} member @param {boolean} answers */
-function agreement({ agreement: known, interval }, answers) {
-  if (known === null) return "–";
-  return answers ? `${part(known)}${interval ? ` (${part(interval[0])} to ${part(interval[1])})` : ""}` : known.toFixed(3);
+function agreement({ agreement: share, interval }, answers) {
+  if (share === null) return "–";
+  return answers ? `${part(share)}${interval ? ` (${part(interval[0])} to ${part(interval[1])})` : ""}` : share.toFixed(3);
 }
 
 /** @param {number | null} share */

@@ -10,8 +10,8 @@
  * @returns {Read}
  */
 export function read({ text, units }, kind) {
-  const listed = kind === "listed";
-  const shown = listed ? units.join(" ") : text;
+  const replaced = kind === "listed";
+  const shown = replaced ? units.join(" ") : text;
   let end = 0;
   const placed = units.map((one) => {
     const begin = Math.max(end, shown.indexOf(one, end));
@@ -29,12 +29,12 @@ export function read({ text, units }, kind) {
  */
 export function grams({ units }, n, short) {
   const size = short && units.length < n ? units.length : n;
-  const listed = [];
+  const result = [];
   for (let i = 0; size && i + size <= units.length; i++) {
     const key = JSON.stringify(units.slice(i, i + size).map((one) => one.unit));
-    listed.push({ key, begin: units[i].begin, end: units[i + size - 1].end });
+    result.push({ key, begin: units[i].begin, end: units[i + size - 1].end });
   }
-  return listed;
+  return result;
 }
 
 /** @typedef {ReturnType<typeof grams>} Grams */
@@ -43,10 +43,10 @@ export function grams({ units }, n, short) {
  * How often each n-gram is there.
  * @param {Grams} listed
  */
-function counts(listed) {
+function counts(grams) {
   /** @type {Map<string, number>} */
   const counts = new Map();
-  for (const { key } of listed) counts.set(key, (counts.get(key) || 0) + 1);
+  for (const { key } of grams) counts.set(key, (counts.get(key) || 0) + 1);
   return counts;
 }
 
@@ -92,11 +92,11 @@ function allowed(key, ours, theirs, bag) {
  * @param {Grams} listed
  * @param {(key: string) => number} most
  */
-function ranges(listed, most) {
+function ranges(grams, most) {
   /** @type {[number, number][]} */
   const marked = [];
   const seen = new Map();
-  for (const { key, begin, end } of listed) {
+  for (const { key, begin, end } of grams) {
     const times = (seen.get(key) || 0) + 1;
     seen.set(key, times);
     if (times > most(key)) continue;

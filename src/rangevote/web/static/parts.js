@@ -36,8 +36,8 @@ export function showParts(container, parts, ngramVoters, largest, row, open) {
  * How many voters have each value of JSON.
  * @param {NonNullable<import("./answers").Parts["fields"]>} listed
  */
-function fields(listed) {
-  const rows = listed.map(([path, value, agree, of, share]) =>
+function fields(agreements) {
+  const rows = agreements.map(([path, value, agree, of, share]) =>
     barLine([fieldName(path), ": ", output(value)], bar(share, 1), `${agree} of ${of}`),
   );
   return make("table", { class: "bars numbers" }, make("caption", {}, "Voters with the same value"), make("tbody", {}, ...rows));

@@ -101,8 +101,8 @@ export class Rail {
     try {
       for (let page = 0; page < pages; page++) {
         /** @type {import("./answers").Listed[]} */
-        const listed = await ask(`api/ballots?page=${page}`);
-        this.rows.push(...listed);
+        const rows = await ask(`api/ballots?page=${page}`);
+        this.rows.push(...rows);
         this.draw(this.lines);
       }
       document.documentElement.dataset.listed = String(Math.round(performance.now()));
@@ -131,8 +131,8 @@ export class Rail {
   /** @param {number} by @returns {number | null} */
   neighbour(by) {
     const place = this.chosen.findIndex((row) => row.number === this.number);
-    const known = place >= 0 ? this.chosen[place + by] : this.chosen[by > 0 ? 0 : this.chosen.length - 1];
-    if (this.filtered() || (place >= 0 && known)) return known?.number ?? null;
+    const row = place >= 0 ? this.chosen[place + by] : this.chosen[by > 0 ? 0 : this.chosen.length - 1];
+    if (this.filtered() || (place >= 0 && row)) return row?.number ?? null;
     const to = this.number + by;
     return to >= 0 && to < this.about.kept ? to : null;
   }
@@ -193,8 +193,8 @@ export class Rail {
     const wanted = at("contains").value.trim().toLowerCase();
     const filters = Object.entries(FILTERS).filter(([name]) => at(`only-${name}`).checked);
     /** @param {Listed} row */
-    const said = (row) => [row.id, row.title, row.winner, row.likely, row.member].some((text) => String(text ?? "").toLowerCase().includes(wanted));
-    this.chosen = this.rows.filter((row) => filters.every(([, [, keeps]]) => keeps(row)) && said(row));
+    const contains = (row) => [row.id, row.title, row.winner, row.likely, row.member].some((text) => String(text ?? "").toLowerCase().includes(wanted));
+    this.chosen = this.rows.filter((row) => filters.every(([, [, keeps]]) => keeps(row)) && contains(row));
     const by = SORTS[at("sort").value || "number"][1];
     if (at("sort").value !== "number") this.chosen.sort((one, other) => by(one) - by(other) || one.number - other.number);
     at("overview").replaceChildren(...overview(this.rows, this.about));
@@ -233,12 +233,12 @@ export class Rail {
  * @param {import("./answers").About} about
  */
 function overview(rows, about) {
-  const known = rows.filter((row) => row.changed !== null);
-  const changed = known.filter((row) => row.changed);
+  const comparable = rows.filter((row) => row.changed !== null);
+  const changed = comparable.filter((row) => row.changed);
   const parts = [];
-  if (known.length) {
-    const share = make("strong", {}, percent(changed.length / known.length));
-    parts.push(make("p", {}, share, ` of ${counted(known.length, "ballot")}: voting changed the choice`));
+  if (comparable.length) {
+    const share = make("strong", {}, percent(changed.length / comparable.length));
+    parts.push(make("p", {}, share, ` of ${counted(comparable.length, "ballot")}: voting changed the choice`));
   }
   const judged = changed.filter((row) => row.gain !== null);
   if (judged.length) {

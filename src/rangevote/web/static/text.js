@@ -89,12 +89,12 @@ export function output(text, ranges = [], code = codeRanges(text)) {
   const shown = make("bdi", { class: "output", dir: "auto" });
   const cuts = [0, ...ranges.flat(), ...code.flat(), text.length].sort((one, other) => one - other);
   /** @param {[number, number][]} some @param {number} at */
-  const within = (some, at) => some.some(([begin, end]) => at >= begin && at < end);
+  const inside = (some, at) => some.some(([begin, end]) => at >= begin && at < end);
   for (let i = 1; i < cuts.length; i++) {
     const [begin, end] = [cuts[i - 1], cuts[i]];
     if (begin === end) continue;
-    const marked = within(ranges, begin);
-    const mono = within(code, begin);
+    const marked = inside(ranges, begin);
+    const mono = inside(code, begin);
     const part = marked || mono ? make(marked ? "mark" : "span", { class: mono ? "code" : null }) : shown;
     append(part, text.slice(begin, end));
     if (part !== shown) shown.append(part);

@@ -26,7 +26,7 @@ export function showWhatIf(about, election, overrides, override) {
     choice("weights", "Voters count", overrides, override, [["", "as given"], ["probability", "by probability"], ["count", "all the same"]]),
   ];
   if (settings.weights.includes("probability")) fields.push(slider("temperature", "Temperature", settings.temperature, 0.25, 8, 0.25, override));
-  if (settings.known) fields.push(slider("likelihood", "Own likelihood", settings.likelihood, 0, 2, 0.1, override));
+  if (settings.has_logprobs) fields.push(slider("likelihood", "Own likelihood", settings.likelihood, 0, 2, 0.1, override));
   if (!voters.same || overrides.get("voters")) fields.push(choice("voters", "Who votes", overrides, override, [["", "the voters given"], ["candidates", "the candidates"]]));
   if (overrides.get("without")) fields.push(button("Let everybody vote", () => override({ without: "" })));
   const touched = SETTINGS.some((name) => overrides.get(name));

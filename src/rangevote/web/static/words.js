@@ -54,13 +54,13 @@ export class NgramVoters {
     const { measure, voters } = this.election;
     this.index ??= this.read();
     /** @type {Set<number>} */
-    const found = new Set();
+    const indices = new Set();
     for (const order of measure.orders.length ? measure.orders : [1]) {
       const around = { ...text, units: text.units.slice(Math.max(0, at - order + 1), at + order) };
-      for (const { key } of grams(around, order, measure.short)) for (const v of this.index.get(key) ?? []) found.add(v);
+      for (const { key } of grams(around, order, measure.short)) for (const v of this.index.get(key) ?? []) indices.add(v);
     }
-    if (voters.same) found.delete(candidate);
-    return [...found].flatMap((v) => this.voters.get(v) ?? []);
+    if (voters.same) indices.delete(candidate);
+    return [...indices].flatMap((v) => this.voters.get(v) ?? []);
   }
 
   read() {
@@ -149,17 +149,17 @@ function walk(event, box) {
  */
 function sentence(text, at, vote, candidate, parts, ngramVoters) {
   const { election } = ngramVoters;
-  const found = ngramVoters.of(text, at, candidate);
-  const others = ngramVoters.voters.size - Number(election.voters.same);
+  const others = ngramVoters.of(text, at, candidate);
+  const all = ngramVoters.voters.size - Number(election.voters.same);
   const votes = (parts.score ?? 0) - (parts.likelihood ?? 0);
   const share = votes > 0 ? ` (${percent(vote / votes)} of its votes)` : "";
   const order = Math.min(...(election.measure.orders.length ? election.measure.orders : [1]));
-  const said = order > 1 ? `say a ${order}-gram with it` : "say it";
+  const verb = order > 1 ? `say a ${order}-gram with it` : "say it";
   const head = make("p", {}, output(text.units[at].unit), ` earned ${fixed(vote)}${share}; `);
-  head.append(`${found.length.toLocaleString("en")} of ${counted(others, election.voters.same ? "other output" : "voter")} ${said}${found.length ? " too:" : "."}`);
-  found.sort((one, other) => other.weight - one.weight);
-  const lines = found.slice(0, VOTERS).map((voter) => make("li", {}, brief(voter)));
-  if (found.length > VOTERS) lines.push(make("li", { class: "faint" }, `and ${found.length - VOTERS} more`));
+  head.append(`${others.length.toLocaleString("en")} of ${counted(all, election.voters.same ? "other output" : "voter")} ${verb}${others.length ? " too:" : "."}`);
+  others.sort((one, other) => other.weight - one.weight);
+  const lines = others.slice(0, VOTERS).map((voter) => make("li", {}, brief(voter)));
+  if (others.length > VOTERS) lines.push(make("li", { class: "faint" }, `and ${others.length - VOTERS} more`));
   return lines.length ? [head, make("ul", {}, ...lines)] : [head];
 }
 
