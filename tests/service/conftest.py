@@ -30,7 +30,7 @@ def upstream(session_upstream):
 @pytest.fixture(scope="session")
 def session_service(session_upstream):
     from rangevote.service.config import Alias
-    from tests.service.running import MODELS, Running
+    from tests.service.running import Running
 
     with Running(
         session_upstream.url,
@@ -38,7 +38,7 @@ def session_service(session_upstream):
         limits={"body_seconds": 0.5, "candidate_tokens": 2000},
         profiles={"many": {"samples": 12, "similarity": "overlap_1"}},
         aliases={"elected": Alias("tiny", "many")},
-        allow_models=MODELS,
+        allow_models=("tiny",),
         allow_image_hosts=("images.example",),
         forward=("chat_template_kwargs",),
         keep_elections=2,

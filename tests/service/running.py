@@ -27,8 +27,6 @@ LIMITS = Limits(
     connect_seconds=1, read_seconds=5, total_seconds=10, retries=0, hold=0.2, keep_alive=0.1, drain=5
 )
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-#: What servers can do is remembered for each model, so those that cannot do `n` have models of their own.
-MODELS = ("tiny", "ignores_n", "refuses_n", "one_fewer", "at_most_two")
 MESSAGES: Any = [{"role": "user", "content": "When does the train leave?"}]
 
 
@@ -147,11 +145,6 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     assert "x-request-id" in response.headers
     found: dict[str, Any] = body["error"]
     return found
-
-
-def ending(*reasons: str) -> Callable[[Asked], UpstreamReply]:
-    """An upstream whose samples end for these reasons."""
-    return saying(*({"finish_reason": reason} for reason in reasons))
 
 
 def texts(*given: str, reason: str = "stop") -> Callable[[Asked], UpstreamReply]:

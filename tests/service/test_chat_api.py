@@ -129,11 +129,3 @@ def test_a_reply_counts_answers_and_refuses_where_too_few_agree(service, upstrea
     text = client.completions.create(model="tiny", prompt="p", extra_body=divided)
     assert (text.choices[0].text, text.rangevote["answers"]["votes"]) == ("", {})
     assert service.ask(rangevote={"min_share": 60}).status_code == 400
-
-
-def test_where_no_sample_has_an_answer_nobody_is_elected(service, upstream):
-    upstream.answer = texts("no idea", "who knows")
-    answer = service.ask(rangevote={"similarity": "exact:last_number"}).json()
-    message, election = answer["choices"][0]["message"], answer["rangevote"]
-    assert (message["content"], election["answers"]["abstained"]) == (None, 6)
-    assert election["no_winner"] in message["refusal"]

@@ -12,7 +12,7 @@ import pytest
 from rangevote import Hypothesis, elect
 from rangevote.service.upstream import Upstream as ServiceUpstream
 from tests.engines.openai.upstream import LOGPROBS, SENTENCES, Asked, Reply, message, saying, well
-from tests.service.running import MESSAGES, Running, ending, error_of, texts
+from tests.service.running import MESSAGES, Running, error_of, texts
 
 ADAPTIVE = {"samples": 64, "adaptive": 0.99}
 
@@ -131,24 +131,19 @@ def test_own_likelihood_counts_and_is_asked_for(service, upstream, adaptive):
     assert answer["rangevote"]["score"] == pytest.approx(expected.score)
 
 
-NOTHING, REFUSED, OTHERS = message(), message(refusal="No."), [{}] * 5
+REFUSED = message(refusal="I cannot help with that.")
 WITHOUT_THE_FIRST = elect(SENTENCES[1:], weights="count").winner
 
 
 @pytest.mark.parametrize(
     ("samples", "content", "reason", "counts"),
     [
-        ([NOTHING, *OTHERS], WITHOUT_THE_FIRST, "stop", {"null": 1, "usable": 5}),
-        ([REFUSED, *OTHERS], WITHOUT_THE_FIRST, "stop", {"refusal": 1, "usable": 5}),
-        ([{}, *[REFUSED] * 5], SENTENCES[0], "stop", {"refusal": 5, "usable": 1}),
-        ([message(None, "content_filter")], None, "content_filter", {"filtered": 6}),
-        ([message("", "content_filter")], None, "content_filter", {"filtered": 6}),
+        ([message(), *[{}] * 5], WITHOUT_THE_FIRST, "stop", {"null": 1, "usable": 5}),
         ([message("The tr", "content_filter")], "The tr", "content_filter", {"filtered": 6}),
+        ([message("a b", "length")], "a b", "length", {"length": 6}),
     ],
 )
-def test_what_is_no_answer_neither_stands_nor_votes_where_there_is_one_and_is_counted(
-    service, upstream, samples, content, reason, counts
-):
+def test_what_became_of_the_samples_is_counted(service, upstream, samples, content, reason, counts):
     upstream.answer = saying(*samples)
     answer = service.ask(seed=0).json()
     [elected] = answer["choices"]
@@ -159,55 +154,25 @@ def test_what_is_no_answer_neither_stands_nor_votes_where_there_is_one_and_is_co
     assert all(f'rangevote_samples_total{{outcome="{outcome}"}} ' in metrics for outcome in counts)
 
 
-REFUSALS = ("I cannot help with that.", "I cannot help with this.", "No.")
-
-
-refusing = saying(*(message(refusal=words) for words in REFUSALS))
-
-
 @pytest.mark.parametrize("options", [{}, {"min_votes": 6}, ADAPTIVE])
 def test_where_all_samples_refuse_the_answer_is_a_refusal(service, upstream, options):
-    upstream.answer = refusing
+    upstream.answer = saying(REFUSED, REFUSED, message(refusal="No."))
     client = service.client()
     asked = {"model": "tiny", "messages": MESSAGES, "extra_body": {"rangevote": options}}
     answer = client.chat.completions.create(**asked)
-    message = answer.choices[0].message
-    assert (message.content, message.refusal) == (None, REFUSALS[0])
-    assert answer.choices[0].finish_reason == "stop"
+    reply, words = answer.choices[0].message, REFUSED["message"]["refusal"]
+    assert (reply.content, reply.refusal, answer.choices[0].finish_reason) == (None, words, "stop")
     assert answer.rangevote["samples"]["refusal"] == answer.rangevote["votes"] >= 6
     deltas = [chunk.choices[0].delta for chunk in client.chat.completions.create(**asked, stream=True)]
-    assert "".join(delta.refusal or "" for delta in deltas) == REFUSALS[0]
+    assert "".join(delta.refusal or "" for delta in deltas) == words
     assert "".join(delta.content or "" for delta in deltas) == ""
 
 
-@pytest.mark.parametrize(
-    ("reasons", "standing"),
-    [
-        (("length", "stop", "stop", "content_filter"), (1, 2)),
-        (("length", "stop", "length", "length"), (0, 1, 2, 3)),
-        (("length", "stop", "stop", "length"), (0, 1, 2, 3)),
-        (4 * ("length",), (0, 1, 2, 3)),
-    ],
-)
-def test_samples_cut_off_are_left_out_only_where_most_were_not(service, upstream, reasons, standing):
-    upstream.answer = ending(*reasons)
-    answer = service.ask(seed=0, rangevote={"samples": 4, "explain": True}).json()
-    assert {row["text"] for row in answer["rangevote"]["scores"]} == {SENTENCES[i] for i in standing}
-    counts = answer["rangevote"]["samples"]
-    assert (counts["length"], counts.get("usable", 0)) == (reasons.count("length"), reasons.count("stop"))
-    assert answer["rangevote"]["votes"] == len(standing)
-    assert answer["choices"][0]["finish_reason"] in {reasons[i] for i in standing}
-
-
-def test_empty_texts_alone_elect_nobody_and_one_of_too_many_tokens_does_not_stand(service, upstream):
+def test_empty_texts_alone_elect_nobody(service, upstream):
     upstream.answer = texts("")
     empty = service.ask().json()
     assert (empty["choices"][0]["message"]["content"], empty["rangevote"]["no_support"]) == (None, True)
     assert "so that all abstain" in empty["rangevote"]["no_winner"]
-    upstream.answer = texts("word " * 2001, "a b", "a c")
-    answer = service.ask(seed=0).json()
-    assert answer["rangevote"]["samples"]["too_long"] == 2
-    assert answer["choices"][0]["message"]["content"] in ("a b", "a c")
 
 
 def test_min_votes_are_needed_and_one_sample_is_an_answer(service, upstream):

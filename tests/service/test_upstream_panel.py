@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from rangevote.service.config import profile_options
-from tests.engines.openai.upstream import Upstream
-from tests.service.running import MESSAGES, Running, ending, error_of, texts
+from tests.engines.openai.upstream import Upstream, saying
+from tests.service.running import MESSAGES, Running, error_of, texts
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_member_that_fails_is_left_out_and_named(service, small, large):
 
 
 def test_a_member_whose_samples_were_all_cut_off_keeps_its_share(service, large):
-    large.answer = ending(*3 * ["length"])
+    large.answer = saying({"finish_reason": "length"})
     answer = service.ask(model="panel", seed=0).json()
     assert answer["rangevote"]["panel"]["shares"] == {"large": 0.5, "small": 0.5}
     assert answer["rangevote"]["samples"]["length"] == 3

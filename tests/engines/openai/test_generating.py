@@ -10,9 +10,10 @@ from rangevote.decoding import get_search
 from rangevote.election.settings import Settings
 from rangevote.engines.openai.client import Client
 from rangevote.engines.openai.generating import InputElection, RequestBuilder, ServerElector
-from rangevote.engines.openai.sample_and_elect import Query
+from rangevote.engines.openai.sample_and_elect import Query, SamplePool
+from rangevote.engines.openai.sampling import Samples
 from rangevote.errors import DataError, UsageError
-from rangevote.formats.choices import CHAT, COMPLETIONS
+from rangevote.formats.choices import CHAT, COMPLETIONS, ServerChoice, Usage
 from rangevote.generation.generate import Request
 from rangevote.generation.plan import GenerationPlan
 from tests.engines.openai.upstream import Upstream
@@ -171,3 +172,44 @@ def test_the_first_result_comes_while_most_inputs_still_wait():
         next(elected)
         assert len(upstream.asked) < 30  # calls; all inputs need 240
         assert len(list(elected)) == 39
+
+
+TEXT = ServerChoice("a b", finish_reason="stop")
+NULL, REFUSAL = ServerChoice(None, kind="null"), ServerChoice("No.", kind="refusal")
+CUT = ServerChoice("a b", finish_reason="length")
+FILTERED = [ServerChoice(text, finish_reason="content_filter", kind=kind) for text, kind in
+            (("The tr", "text"), ("", "text"), (None, "null"))]  # fmt: skip
+LONG, LONG_BY_TOKENS = ServerChoice("word " * 11), ServerChoice("a b", tokens=11)
+
+
+@pytest.mark.parametrize(
+    ("choices", "usable", "counts"),
+    [
+        ([NULL, TEXT, TEXT], [1, 2], {"null": 1, "usable": 2}),
+        ([TEXT, REFUSAL, REFUSAL], [0], {"refusal": 2, "usable": 1}),
+        ([NULL, REFUSAL, REFUSAL], [1, 2], {"null": 1, "refusal": 2}),
+        (FILTERED, [0, 1, 2], {"filtered": 3}),
+        ([CUT, TEXT, TEXT, FILTERED[0]], [1, 2], {"length": 1, "usable": 2, "filtered": 1}),
+        ([CUT, TEXT, TEXT, CUT], [0, 1, 2, 3], {"length": 2, "usable": 2}),
+        ([CUT, CUT], [0, 1], {"length": 2}),
+        ([TEXT, LONG, LONG_BY_TOKENS], [0], {"too_long": 2, "usable": 1}),
+    ],
+)
+def test_which_samples_stand_and_vote(choices, usable, counts):
+    pool = SamplePool(longest=10)
+    pool.add(Samples(choices, Usage(), 1, []), len(choices) + 1)
+    assert pool.usable == [choices[i]._replace(text=choices[i].text or "") for i in usable]
+    assert pool.counts == {**counts, "failed": 1}
+    unlimited = SamplePool()
+    unlimited.add(Samples([CUT, LONG], Usage(), 1, []), 2)
+    assert unlimited.usable == [CUT, LONG]
+
+
+def test_samples_that_are_no_json_are_left_out_where_others_are():
+    choices = [TEXT, ServerChoice('{"a": 1}'), ServerChoice("```json\n[1]\n```")]
+    pool = SamplePool(longest=10, json=True)
+    pool.add(Samples(choices[:1], Usage(), 1, []), 1)
+    assert (pool.usable, pool.ends) == (choices[:1], [1])
+    pool.add(Samples(choices[1:], Usage(), 1, []), 2)
+    assert (pool.usable, pool.ends) == (choices[1:], [2])
+    assert pool.counts == {"invalid_json": 1, "usable": 2, "failed": 0}

@@ -17,6 +17,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from itertools import count
 from typing import Any, Literal
 
@@ -38,6 +39,8 @@ ERROR_BYTES = 16 * 2**10
 #: Longer responses, in bytes, are parsed in a thread.
 LONG = 256 * 2**10
 JSON = "application/json"
+#: A client has few URLs, and httpx takes long to parse one.
+parse_url = lru_cache(maxsize=64)(httpx.URL)
 #: Some gateways refuse requests without one.
 USER_AGENT = f"python-httpx/{httpx.__version__}"
 ADVICE = {
@@ -229,7 +232,7 @@ class Client:
             with anyio.fail_after(until - time.monotonic()):
                 request = httpx.Request(
                     method,
-                    f"{self.base_url}/{path.lstrip('/')}",
+                    parse_url(f"{self.base_url}/{path.lstrip('/')}"),
                     content=content,
                     headers=self._headers if content is None else {**self._headers, "content-type": JSON},
                     extensions=self._extensions,

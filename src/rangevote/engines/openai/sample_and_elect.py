@@ -241,14 +241,11 @@ class ServerElection:
         self.within, self.escalate = within, escalate
         self.searched, self.sampled = pool(), pool()
         self.seconds, self.saved, self.failing = 0.0, 0, set[str]()
-        self.asked = dict.fromkeys((voters or self._search).members, 0)
+        drawn = candidates if voters is None else voters
+        assert isinstance(drawn, Query)
+        self.drawn, self.asked = drawn, dict.fromkeys(drawn.members, 0)
         self.stages = [(name,) for name in self.asked] if escalate else [tuple(self.asked)]
         self.confidence = None if confidence is None else 1 - (1 - confidence) / len(self.stages)
-
-    @property
-    def _search(self) -> Query:
-        assert isinstance(self.candidates, Query)
-        return self.candidates
 
     async def elect(self) -> ElectionOutcome:
         """Search for candidates, draw voters, count the votes."""
@@ -306,7 +303,7 @@ class ServerElection:
     async def _ask_member(self, query: Query, name: str, draws: range) -> Samples:
         """A member's samples; none if it failed."""
         panel = len(query.members) > 1
-        if query is self.voters or self.voters is None:
+        if query is self.drawn:
             self.asked[name] += len(draws)
         if panel and query.seed is not None:  # otherwise equal models would draw the same
             query = replace(query, seed=derived_seed(query.seed, name))
@@ -367,6 +364,7 @@ class ServerElection:
 
     @property
     def voting(self) -> SamplePool:
+        """The samples that vote."""
         return self.searched if self.voters is None else self.sampled
 
     def _standing(self, samples: Sequence[Hypothesis | ServerChoice]) -> list[bool] | None:
@@ -466,7 +464,7 @@ class ServerElection:
             self.sampled.usage + self.searched.usage,
             voting.asked,
             {name: count for name, count in voting.counts.items() if count},
-            self.saved + (self.voters or self._search).size(spared),
+            self.saved + self.drawn.size(spared),
             self.certain,
             self._parties()[0],
             self.seconds,
