@@ -125,12 +125,6 @@ def test_trying_imports_finds_what_only_breaks_then(place, monkeypatch):
     assert slow["problem"] == "cannot be imported: not done after 1 seconds"
 
 
-def test_a_package_that_is_on_no_index_is_installed_from_its_repository(run):
-    others = {other["name"]: other["install"] for other in json.loads(run("doctor", "--json").out)["others"]}
-    assert others["metricx24"].startswith("git clone ")
-    assert others["bert-score"] == "pip install bert-score"
-
-
 def test_a_module_that_is_blocked_is_no_traceback(run, monkeypatch):
     for name in ("torch", "sacrebleu", "starlette", "comet"):
         monkeypatch.setitem(sys.modules, name, None)  # find_spec raises ValueError then

@@ -123,15 +123,6 @@ def test_samples_are_measured_against_a_field_of_their_file(run, samples, gold):
     assert same.out == done.out
 
 
-def test_one_sample_per_line_is_grouped_as_by_vote(run, tmp_path):
-    records = [{"prompt": i, "text": str(j % 3), "gold": 1} for i in range(2) for j in range(5)]
-    (tmp_path / "flat.jsonl").write_bytes(lines(*records))
-    options = ("--key", "last_number", "--gold", "gold", "--group-by", "prompt", "--json")
-    found = json.loads(run("evaluate", tmp_path / "flat.jsonl", *options).out)
-    assert (found["questions"], found["samples"]) == (2, [5, 5])
-    assert found["maj_at"]["5"]["value"] == 50
-
-
 def test_samples_make_tables_and_a_picture(run, samples, tmp_path):
     pytest.importorskip("matplotlib")
     picture = tmp_path / "curves.png"

@@ -118,27 +118,6 @@ def test_options_that_both_searches_share_yield_to_what_a_search_says(run, promp
 
 
 @pytest.mark.parametrize(
-    ("asked", "meant"),
-    [
-        (
-            ["--candidates", "sample:8", "--temperature", "0.5"],
-            {"candidates": rv.Sample(8, temperature=0.5)},
-        ),
-        (
-            ["--candidates", "beam:6", "--vote-temperature", "3"],
-            {"candidates": "beam:6", "temperature": 3.0},
-        ),
-    ],
-    ids=["samples", "votes"],
-)
-def test_one_temperature_is_of_the_samples_and_the_other_of_their_votes(run, prompts, speaker, asked, meant):
-    done = run("generate", "-m", "speaker", "-i", prompts, *asked, *ELECTION)
-    results = expected(speaker, **meant, similarity="overlap_1")
-    assert done.err == ""
-    assert [line["scores"] for line in done.results()] == [result.scores.tolist() for result in results]
-
-
-@pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--temperature=0.7"], "--temperature has no effect: it applies to searches that have this option"),

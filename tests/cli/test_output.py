@@ -91,6 +91,7 @@ def test_other_options_cannot_resume(run, tmp_path):
     assert "other options decided its content (similarity was 'overlap_2', now 'overlap_1')" in done.err
     # the number of workers changes nothing that is written
     assert run("vote", data, "-o", out, "--resume", "-s", "overlap_2", "--workers", 2).code == 0
+    assert out.read_bytes() == run("vote", data, "-s", "overlap_2").out
 
 
 @pytest.mark.parametrize(("options", "torn"), [((), 30), (("--text",), 0)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -77,10 +76,3 @@ def test_the_direction_is_as_told(measure):
     assert np.allclose(grades, grades.T, atol=1e-12) == measure["symmetric"]
     assert grades.min() >= measure["lowest"]
     assert grades.max() <= measure["highest"] + 1e-12
-
-
-def test_a_measure_that_lacks_its_package_ends_with_5_and_the_install(run, three, monkeypatch):
-    monkeypatch.setitem(sys.modules, "bert_score", None)
-    done = run("vote", three, "--similarity", "bertscore")
-    assert done.code == 5
-    assert "pip install bert-score" in done.err

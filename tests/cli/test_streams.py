@@ -138,17 +138,6 @@ def test_links_in_a_circle_are_named_and_left(run, three, tmp_path):
     assert link.is_symlink()
 
 
-def test_an_unfinished_run_behind_a_link_is_resumed(run, three, tmp_path):
-    good, link = three.read_bytes(), tmp_path / "link"
-    (tmp_path / "elsewhere").mkdir()
-    link.symlink_to("elsewhere/target")
-    three.write_bytes(good.splitlines(keepends=True)[0] + b"broken\n")
-    assert run("vote", three, "-o", link).code == 3
-    three.write_bytes(good)
-    assert run("vote", three, "-o", link, "--resume").code == 0
-    assert (tmp_path / "elsewhere" / "target").read_bytes() == run("vote", three).out
-
-
 def test_standard_output_by_its_name_goes_on_behind_what_is_there(run, three, tmp_path):
     out = tmp_path / "out.txt"
     with out.open("wb") as file:

@@ -84,13 +84,6 @@ def test_a_second_file_brings_the_voters(run, three, tmp_path):
     assert results[2]["no_support"] is True
 
 
-def test_several_winners_by_reweighted_range_voting(run, three):
-    result = run("vote", three, "--rule", "reweighted", "--winners", 2).results()[0]
-    assert len(result["winners"]) == 2
-    assert result["winners"][0] == {"index": result["index"], "winner": result["winner"]}
-    assert "|rule:reweighted|win:2|" in result["signature"]
-
-
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_doubtful_choice_of_weights_is_noted_once_a_file_unless_it_is_made(run, tmp_path, workers):
     samples = [{"text": text, "logprob": -1.0} for text in ("a b", "a b", "a c")]

@@ -83,14 +83,6 @@ def test_columns_of_parquet_are_read_like_fields(run, tmp_path):
         ]
 
 
-def test_a_field_can_be_carried_under_another_name(run):
-    record = lines({"id": 1, "outputs": ["a", "a", "b"], "answer": "a"})
-    asked = ("vote", "-", "-s", "exact", "--carry", "answer=gold")
-    assert run(*asked, stdin=record).results()[0]["gold"] == "a"
-    table = run(*asked, "--to", "csv", stdin=record).out.decode()
-    assert next(csv.DictReader(io.StringIO(table)))["gold"] == "a"
-
-
 @pytest.mark.parametrize(
     ("ballots", "doubted"),
     [

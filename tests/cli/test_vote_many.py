@@ -49,13 +49,6 @@ def test_a_bad_ballot_stops_processes_where_it_stops_one(run, tmp_path):
     assert one.count(b"\n") == 300
 
 
-def test_processes_go_on_with_an_unfinished_output(run, tmp_path):
-    data, out = many(tmp_path / "in.jsonl"), tmp_path / "out.jsonl"
-    assert run("vote", data, "-o", out).code == 3
-    assert run("vote", data, "-o", out, "--resume", "--workers", 2, "--on-error", "skip").code == 4
-    assert out.read_bytes() == run("vote", data, "--on-error", "skip").out
-
-
 def test_other_formats_and_a_file_of_voters_are_shared_out_too(run, tmp_path):
     flat = tmp_path / "nbest.moses"
     flat.write_text(
