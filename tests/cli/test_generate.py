@@ -242,16 +242,12 @@ def test_a_line_that_cannot_be_read_is_skipped_in_its_place(run, speaker, tmp_pa
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (["--adaptive"], 2, "must be samples, but the candidates vote"),
         (["--voter-model", "speaker"], 2, "need a search"),
         (["-m", "speaker"], 2, "--model speaker is given twice"),
-        (["--resume"], 2, "--resume needs -o FILE"),
         (["--ballots", "-"], 2, "--ballots needs a file"),
         (["-o", "x.parquet"], 2, "cannot write x.parquet as Parquet, only as JSON lines"),
-        (["--ballots", "x.csv"], 2, "cannot write x.csv as CSV, only as JSON lines"),
         (["--field", "prompt"], 2, "is read as lines of text; if it has JSON, use --format jsonl"),
         (["-o", "same.jsonl", "--ballots", "same.jsonl"], 2, "the same file"),
-        (["-o", "no/such/folder/out.jsonl"], 5, "no such file or directory"),
     ],
 )
 def test_mistakes_are_said_before_anything_is_generated(
