@@ -50,15 +50,6 @@ def test_an_accumulated_penalty_stays_with_the_descendants():
     assert found["ab"].logprob == pytest.approx(log(0.288))
 
 
-def test_the_third_sibling_loses_twice_gamma():
-    model = Written(4, {(): (0.2, 0.4, 0.3, 0.1)})
-    (found,) = search(model, [0], DiverseDecoding(4, gamma=0.5, accumulate=True, max_new_tokens=1))
-    ranked = {tuple(one.tokens): one.logprob if one.ranked_by is None else one.ranked_by for one in found}
-    assert ranked == pytest.approx(
-        {(1,): log(0.4), (2,): log(0.3) - 0.5, (): log(0.2) - 1.0, (3,): log(0.1) - 1.5}
-    )
-
-
 @given(
     st.integers(2, 8),
     st.integers(0, 10**6),
@@ -86,14 +77,6 @@ def test_what_an_earlier_group_chose_is_dearer():
     assert found["aa"].ranked_by is None
     assert found["ba"].logprob == pytest.approx(log(0.27))
     assert found["ba"].ranked_by == pytest.approx(log(0.27) - 1.0)
-
-
-def test_every_earlier_choice_of_a_token_costs_once_more():
-    # a at -0.511 for group 1, -1.011 for group 2, -1.511 for group 3, which takes b at -1.204
-    (found,) = search(CLOSE, [0], DiverseBeam(3, groups=3, penalty=0.5, max_new_tokens=1))
-    assert [one.tokens for one in found] == [(A,), (A,), (B,)]
-    ranked = [one.logprob if one.ranked_by is None else one.ranked_by for one in found]
-    assert ranked == pytest.approx([log(0.6), log(0.6) - 0.5, log(0.3)])
 
 
 def test_an_end_that_an_earlier_group_chose_is_dearer_too():

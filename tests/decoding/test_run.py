@@ -17,7 +17,20 @@ from rangevote.hypothesis import Hypothesis
 from tests.decoding.compare import ranking
 from tests.decoding.every import EVERY
 from tests.decoding.models import Broken, InTorch, Mute
+from tests.models.contract import ModelContract
 from tests.models.table import TableModel
+
+
+class TestTable(ModelContract):
+    """The model of these tests keeps the rules of all models."""
+
+    @pytest.fixture
+    def model(self):
+        return TableModel(vocab=6, length=None, seed=1)
+
+    @pytest.fixture
+    def inputs(self):
+        return [(1, 2), "b", 3, (4, 1, 1)]
 
 
 class BrokenInTorch(Broken, InTorch):

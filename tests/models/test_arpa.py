@@ -6,13 +6,49 @@ import gzip
 import itertools
 import math
 import os
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from rangevote.errors import DataError, SetupError
 from rangevote.models.ngram import NgramModel
-from tests.models.oracle import arpa, every_sentence, kenlm_scores
+
+
+def arpa(*sections: Sequence[str]) -> str:
+    """An ARPA file with these lines in its sections; a space after the first field stands for a tab."""
+    text = "\\data\\\n" + "".join(f"ngram {n}={len(section)}\n" for n, section in enumerate(sections, 1))
+    for n, section in enumerate(sections, 1):
+        text += f"\n\\{n}-grams:\n" + "".join(f"{_tabbed(line, n)}\n" for line in section)
+    return text + "\n\\end\\\n"
+
+
+def _tabbed(line: str, n: int) -> str:
+    fields = line.split(" ")
+    return "\t".join([fields[0], " ".join(fields[1 : n + 1]), *fields[n + 1 :]])
+
+
+def kenlm_scores(path: Path, sentences: Sequence[str]) -> list[np.ndarray]:
+    """KenLM's natural log P of each word and of the end, for each sentence."""
+    kenlm = pytest.importorskip("kenlm", reason="kenlm, the judge of n-gram scores, is not installed")
+    config = kenlm.Config()
+    config.show_progress, config.arpa_complain = False, kenlm.ARPALoadComplain.NONE
+    model = kenlm.Model(str(path), config)
+    return [
+        np.array([logprob for logprob, _, _ in model.full_scores(sentence)]) * math.log(10)
+        for sentence in sentences
+    ]
+
+
+def every_sentence(words: Sequence[str], length: int) -> list[str]:
+    """All sentences of up to `length` of these words."""
+    found, last = [""], [""]
+    for _ in range(length):
+        last = [f"{sentence} {word}".strip() for sentence in last for word in words]
+        found += last
+    return found
+
 
 UNIGRAMS = ["-1 <unk> -0.4", "-99 <s> -0.3", "-0.5 </s>", "-0.6 a -0.2", "-0.7 b -0.1", "-0.8 c"]
 BIGRAMS = [
@@ -128,6 +164,16 @@ def test_a_written_model_is_read_by_kenlm_and_by_us_with_the_same_scores(order, 
         assert model.logprob(sentence) == pytest.approx(expected.sum(), abs=1e-4)
 
 
+def test_sentences_shorter_than_the_order_make_a_model_of_what_there_is(tmp_path):
+    short, long = NgramModel.train(["a", "b", "a"], 3), NgramModel.train(["a", "b", "a"], 6)
+    assert [level.keys.size for level in long.levels] == [5, 4, 2, 0, 0, 0]
+    long.write(tmp_path / "model.arpa")
+    expected = kenlm_scores(tmp_path / "model.arpa", sentences := every_sentence(["a", "b", "c"], 3))
+    for sentence, scores in zip(sentences, expected, strict=True):
+        np.testing.assert_allclose(long.scores(sentence), scores, rtol=0, atol=1e-5)
+    assert short.levels[0].logprobs.tolist() == long.levels[0].logprobs.tolist()
+
+
 def test_a_file_that_was_read_is_written_back_as_it_was(file, tmp_path):
     again = tmp_path / "again.arpa"
     NgramModel.read(file(PLAIN)).write(again)
@@ -154,11 +200,7 @@ def test_a_word_that_no_one_may_say_ends_the_model_where_nothing_else_is_left(fi
         model.step(model.start([""]), None)
 
 
-LINES = arpa(
-    ["-1 <unk> -0.4", "-99 <s> -0.3", "-0.5 </s>", "-0.6 a -0.2", "-0.7 b -0.1", "-0.8 c"],
-    ["-0.2 <s> a -0.4", "-0.3 a b -0.15", "-0.35 b c", "-0.1 c </s>"],
-    ["-0.11 <s> a b", "-0.12 a b c"],
-).splitlines()
+LINES = arpa(UNIGRAMS, [*BIGRAMS[:3], BIGRAMS[5]], TRIGRAMS[:2]).splitlines()
 GOOD = "\n".join(LINES) + "\n"
 
 
