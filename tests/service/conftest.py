@@ -41,7 +41,7 @@ def session_service(session_upstream):
         allow_models=("tiny",),
         allow_image_hosts=("images.example",),
         forward=("chat_template_kwargs",),
-        keep_elections=2,
+        keep_elections=3,
     ) as running:
         yield running
 

@@ -41,8 +41,8 @@ def test_an_answer_has_the_page_of_its_election_and_the_oldest_is_dropped(servic
     assert shown["candidates"]["rows"][0]["text"] == answer["choices"][0]["message"]["content"]
     assert {row["text"] for row in shown["voters"]["rows"]} == set(SENTENCES)
     assert service.http.get("/static/election.js").status_code == 200
-    later = [service.ask().json()["rangevote"]["election"] for _ in range(2)]
-    assert [service.http.get(path).status_code for path in (path, *later)] == [404, 200, 200]
+    later = [service.ask().json()["rangevote"]["election"] for _ in range(3)]
+    assert [service.http.get(path).status_code for path in (path, *later)] == [404, 200, 200, 200]
     for id in ("x", "..%2f..%2fetc", "%00", "chatcmpl-" + "0" * 32):
         assert service.http.get(f"/elections/{id}/").status_code == 404
 
@@ -67,15 +67,23 @@ def test_pages_are_kept_only_if_asked_for_and_a_browser_gives_the_key_as_a_passw
     assert opened.status_code == 200
 
 
-def test_a_client_sees_its_own_elections_alone(upstream):
+def test_a_client_sees_a_list_of_its_own_elections_alone(upstream):
     other = {"authorization": f"Bearer {KEY[::-1]}"}
     with Running(upstream.url, keep_elections=2, keys=(KEY, KEY[::-1])) as service:
-        path = service.ask().json()["rangevote"]["election"]
-        assert path in service.http.get("/elections/").text
-        assert service.http.get(path).status_code == 200
-        assert path not in service.http.get("/elections/", headers=other).text
-        refused = service.http.get(path, headers=other)
+        for question in ("<b>first</b>", "second"):
+            service.ask(messages=[{"role": "user", "content": question}], seed=0)
+        page = service.http.get("/elections/")
+        link = page.text.partition('<td><a href="')[2].partition('"')[0]
+        assert service.http.get(link).status_code == 200
+        assert "none yet" in service.http.get("/elections/", headers=other).text
+        refused = service.http.get(link, headers=other)
     assert (refused.status_code, error_of(refused)["code"]) == (404, "election_not_found")
+    assert page.headers["content-type"].startswith("text/html")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert (page.headers["cache-control"], page.headers["referrer-policy"]) == ("no-store", "no-referrer")
+    assert page.text.index("second") < page.text.index("&lt;b&gt;first&lt;/b&gt;")
+    assert "<b>" not in page.text
+    assert page.text.count("6 of 6") == page.text.count(">tiny<") == 2
 
 
 def test_metrics_are_text_that_prometheus_reads(service):

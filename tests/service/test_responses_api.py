@@ -8,17 +8,10 @@ import pytest
 
 from rangevote import elect
 from tests.engines.openai.upstream import SENTENCES
-from tests.service.running import Running, error_of, texts
-from tests.service.test_drop_in import CALLS, calling
+from tests.service.running import error_of, texts
+from tests.service.test_chat_api import CALLS, calling
 
 TOOL = {"type": "function", "name": "trains", "parameters": {"type": "object"}, "strict": False}
-
-
-@pytest.fixture
-def service(upstream):
-    options = {"similarity": "overlap_2"}
-    with Running(upstream.url, allow_models=("tiny",), options=options) as service:
-        yield service
 
 
 def test_a_text_is_answered_by_the_elected_sample(service, upstream):
@@ -26,7 +19,7 @@ def test_a_text_is_answered_by_the_elected_sample(service, upstream):
         model="tiny", input="When?", instructions="Be brief.", max_output_tokens=9, metadata={"a": "b"},
         extra_body={"seed": 0},
     )  # fmt: skip
-    assert response.output_text == elect(SENTENCES, weights="count", similarity="overlap_2").winner
+    assert response.output_text == elect(SENTENCES, weights="count").winner
     assert (response.status, response.object, response.metadata) == ("completed", "response", {"a": "b"})
     assert response.id.startswith("resp_")
     assert response.usage.output_tokens == 18
@@ -86,7 +79,7 @@ def test_a_stream_has_the_events_of_its_items(service, upstream):
     with service.client().responses.stream(model="tiny", input="When?", extra_body={"seed": 0}) as stream:
         kinds = [event.type for event in stream]
         final = stream.get_final_response()
-    winner = elect(SENTENCES, weights="count", similarity="overlap_2").winner
+    winner = elect(SENTENCES, weights="count").winner
     assert final.output_text == winner
     assert final.rangevote["votes"] == 6
     assert kinds[:3] == ["response.created", "response.in_progress", "response.output_item.added"]
