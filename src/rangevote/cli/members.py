@@ -1,4 +1,4 @@
-"""Files as the members of a panel: names, joined ballots, shares, and the table of members.
+"""Files as the members of a panel: names, joined ballots and shares.
 
 Ballots are joined by id, or by position where they have none. Files in the same order are read in parallel;
 of a file in another order, the ballots that had to be read ahead are kept in memory.
@@ -6,9 +6,7 @@ of a file in another order, the ballots that had to be read ahead are kept in me
 
 from __future__ import annotations
 
-import math
 import os
-from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -21,12 +19,10 @@ import msgspec
 from rangevote.errors import DataError, UsageError, nearest, warn
 from rangevote.formats.reader import Entry, Reading, ReadOptions, entry_at, read
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.text import finite
 
 if TYPE_CHECKING:
     from rangevote.election.agreement import Agreement
     from rangevote.election.settings import Settings
-    from rangevote.evaluation.tables import Table, Value
 
 ENDINGS = {".gz", ".zst", ".bz2", ".xz", ".jsonl", ".json", ".txt", ".csv", ".tsv", ".parquet", ".moses"}
 #: Ballots from which shares are found in a stream, which cannot be read twice.
@@ -321,25 +317,3 @@ def find_shares(files: ExitStack, panel: PanelFiles, reading: ReadOptions, setti
         f"the first {WARM_UP:,} ballots of a stream" if len(held) == WARM_UP else f"all {len(held):,} ballots"
     )
     return FoundShares(agreement_of(held, settings), which, (stream, chain(held, entries)))
-
-
-def member_table(
-    shares: Mapping[str, float], agreement: Agreement | None = None, wins: Counter[str] | None = None
-) -> Table:
-    """A row for each member: share, agreement with the others, wins."""
-    from rangevote.evaluation.tables import Column, Table, TableRow
-
-    columns = [Column("share", decimals=3)]
-    columns += [] if agreement is None else [Column("agrees (%)", decimals=1, percent=True), Column("twins")]
-    columns += [] if wins is None else [Column("wins", decimals=0)]
-    total = math.fsum(shares.values())
-    rows = []
-    for name in sorted(shares, key=lambda name: (-shares[name], -(wins or Counter())[name], name)):
-        cells: list[Value] = [shares[name] / total]
-        if agreement is not None:
-            twins = next((group for group in agreement.twins if name in group), ())
-            cells += [finite(agreement.agreement.get(name, math.nan))]
-            cells += [", ".join(twin for twin in twins if twin != name)]
-        cells += [] if wins is None else [wins[name]]
-        rows.append(TableRow(name, cells))
-    return Table(columns, rows, "member")

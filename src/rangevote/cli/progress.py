@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 import warnings
@@ -16,12 +17,14 @@ import click
 
 from rangevote.errors import UsageError, nearest
 from rangevote.models.load import WhileLoading
+from rangevote.text import finite
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
     from rangevote.election.agreement import Agreement
     from rangevote.election.settings import Settings
+    from rangevote.evaluation.tables import Table, Value
     from rangevote.formats.result_writer import ResultLine
 
 T = TypeVar("T")
@@ -231,12 +234,33 @@ class RunCounts:
         """How often each member of a panel won; members with the same output as the winner won too."""
         if not self.wins and agreement is None:
             return
-        from rangevote.cli.members import member_table
         from rangevote.evaluation.tables import to_text
 
         shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
         notes.tell("members of the panel:")
         notes.show(to_text(member_table(shares, agreement, self.wins)))
+
+
+def member_table(
+    shares: Mapping[str, float], agreement: Agreement | None = None, wins: Counter[str] | None = None
+) -> Table:
+    """A row for each member: share, agreement with the others, wins."""
+    from rangevote.evaluation.tables import Column, Table, TableRow
+
+    columns = [Column("share", decimals=3)]
+    columns += [] if agreement is None else [Column("agrees (%)", decimals=1, percent=True), Column("twins")]
+    columns += [] if wins is None else [Column("wins", decimals=0)]
+    total = math.fsum(shares.values())
+    rows = []
+    for name in sorted(shares, key=lambda name: (-shares[name], -(wins or Counter())[name], name)):
+        cells: list[Value] = [shares[name] / total]
+        if agreement is not None:
+            twins = next((group for group in agreement.twins if name in group), ())
+            cells += [finite(agreement.agreement.get(name, math.nan))]
+            cells += [", ".join(twin for twin in twins if twin != name)]
+        cells += [] if wins is None else [wins[name]]
+        rows.append(TableRow(name, cells))
+    return Table(columns, rows, "member")
 
 
 def check_input(source: str, what: str = "ballots") -> None:

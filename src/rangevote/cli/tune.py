@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rangevote.cli.evaluate import FORCE, FORMATS, QUIET, TableOutput, check_plot, units_options
-from rangevote.cli.members import member_table, panel_files
+from rangevote.cli.members import panel_files
 from rangevote.cli.options import (
     AGREEMENT,
     FILE_OF_VOTERS,
@@ -21,7 +21,7 @@ from rangevote.cli.options import (
     reading_options,
 )
 from rangevote.cli.output import open_output, refuse_input
-from rangevote.cli.progress import Bar, Notes, check_inputs
+from rangevote.cli.progress import Bar, Notes, check_inputs, member_table
 from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
