@@ -11,7 +11,6 @@ import hmac
 import secrets
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import replace as replaced
 from pathlib import Path
 
 import msgspec
@@ -118,7 +117,7 @@ class PairFiles:
         *pairs, practice = [
             replace(pair, image=names[pair.image]) if pair.image else pair for pair in everything
         ]
-        return replaced(study, pairs=pairs, practice=practice), images
+        return replace(study, pairs=pairs, practice=practice), images
 
 
 def pairs_of_outputs(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 import msgspec
@@ -132,26 +131,23 @@ class Assignment(msgspec.Struct, frozen=True):
     swapped: bool
 
 
-@dataclass(frozen=True)
-class Study:
-    """A plan with its pairs, annotators and assignments, and the pair to practise with."""
+class Study(msgspec.Struct, frozen=True):
+    """Everything that is fixed beforehand: a plan with its pairs, annotators and assignments, and the pair to
+    practise with."""
 
     plan: StudyPlan
-    pairs: Sequence[Pair]
-    annotators: Sequence[Annotator]
-    assignments: Sequence[Assignment]
+    pairs: list[Pair]
+    annotators: list[Annotator]
+    assignments: list[Assignment]
     practice: Pair
 
+    def document(self) -> bytes:
+        """The study as JSON of one form."""
+        return msgspec.json.encode(self, order="sorted")
+
     def digest(self) -> str:
-        """SHA-256 of everything that is fixed beforehand; tokens go in as digests of their own."""
-        secret = [[one.name, hashlib.sha256(one.token.encode()).hexdigest()] for one in self.annotators]
-        parts = [self.plan, self.pairs, secret, self.assignments, self.practice]
-        return hashlib.sha256(canonical(parts)).hexdigest()
-
-
-def canonical(value: object) -> bytes:
-    """JSON of one form for one value."""
-    return msgspec.json.encode(value, order="sorted")
+        """SHA-256 of the document."""
+        return hashlib.sha256(self.document()).hexdigest()
 
 
 def draw(seed: int, *names: object) -> int:

@@ -1,9 +1,9 @@
 """A study as a file: SQLite, one file, readable by its owner alone.
 
-`study new` writes it once; judgements are only ever added. Every judgement is a row, which is on the disk
-before the browser gets its answer. A changed answer or an undo is another row that supersedes the last one;
-the last row of an annotator and item counts. A `Snapshot` is the state at one moment, for reports and
-exports.
+`study new` writes what is fixed, one document and the images; judgements are only ever added. Every judgement
+is a row, which is on the disk before the browser gets its answer. A changed answer or an undo is another row
+that supersedes the last one; the last row of an annotator and item counts. A `Snapshot` is the state at one
+moment, for reports and exports.
 """
 
 from __future__ import annotations
@@ -14,53 +14,38 @@ import re
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from rangevote.errors import DataError, SetupError
-from rangevote.study.plan import Annotator, Assignment, Pair, Study, StudyPlan, canonical, resolved
+from rangevote.study.plan import Pair, Study, resolved
 from rangevote.text import draft_of, regular_file
 from rangevote.web.images import PageImage
 
-S = TypeVar("S", bound=msgspec.Struct)
-
 #: "rvst": marks a study among other SQLite files.
 APPLICATION = 0x72767374
-VERSION = 2
+VERSION = 3
 BUSY = 5  # seconds to wait for another writer
 _OLDEST = (3, 37, 0)  # the first with STRICT tables
 
-#: `study new` fills the first five tables, judging the others. Nothing is changed or deleted.
+#: `study new` fills the first two tables, judging the others. Nothing is changed or deleted.
 SCHEMA = """
 CREATE TABLE study (
-  id INTEGER PRIMARY KEY CHECK (id = 1), plan TEXT NOT NULL, digest TEXT NOT NULL
+  id INTEGER PRIMARY KEY CHECK (id = 1), document TEXT NOT NULL, digest TEXT NOT NULL
 ) STRICT;
 CREATE TABLE image (
   sha256 TEXT PRIMARY KEY, type TEXT NOT NULL, content BLOB NOT NULL
 ) STRICT;
-CREATE TABLE pair (
-  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, first TEXT NOT NULL, second TEXT NOT NULL, source TEXT,
-  image TEXT REFERENCES image (sha256), expected INTEGER CHECK (expected IN (-1, 0, 1)),
-  again TEXT REFERENCES pair (key), practice INTEGER NOT NULL CHECK (practice IN (0, 1))
-) STRICT;
-CREATE TABLE annotator (
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, token TEXT NOT NULL UNIQUE
-) STRICT;
-CREATE TABLE assignment (
-  annotator INTEGER NOT NULL REFERENCES annotator (id), pair INTEGER NOT NULL REFERENCES pair (id),
-  position INTEGER NOT NULL, handle TEXT NOT NULL UNIQUE, swapped INTEGER NOT NULL CHECK (swapped IN (0, 1)),
-  PRIMARY KEY (annotator, pair), UNIQUE (annotator, position)
-) STRICT;
 CREATE TABLE visit (
-  id INTEGER PRIMARY KEY, annotator INTEGER NOT NULL REFERENCES annotator (id), opened TEXT NOT NULL
+  id INTEGER PRIMARY KEY, annotator INTEGER NOT NULL, opened TEXT NOT NULL
 ) STRICT;
 CREATE TABLE judgement (
   id INTEGER PRIMARY KEY, annotator INTEGER NOT NULL, pair INTEGER NOT NULL,
@@ -70,12 +55,11 @@ CREATE TABLE judgement (
   opened TEXT, received TEXT NOT NULL, client_time TEXT NOT NULL, duration_ms INTEGER,
   image_missing INTEGER NOT NULL DEFAULT 0 CHECK (image_missing IN (0, 1)),
   cannot INTEGER NOT NULL DEFAULT 0 CHECK (cannot = 0 OR (cannot = 1 AND shown IS NULL)), comment TEXT,
-  FOREIGN KEY (annotator, pair) REFERENCES assignment (annotator, pair), UNIQUE (annotator, key),
-  CHECK ((shown IS NULL) = (resolved IS NULL))
+  UNIQUE (annotator, key), CHECK ((shown IS NULL) = (resolved IS NULL))
 ) STRICT;
 CREATE UNIQUE INDEX first_judgement ON judgement (annotator, pair) WHERE supersedes IS NULL;
 CREATE TABLE finish (
-  annotator INTEGER PRIMARY KEY REFERENCES annotator (id), received TEXT NOT NULL
+  annotator INTEGER PRIMARY KEY, received TEXT NOT NULL
 ) STRICT;
 """
 TABLES = re.findall(r"CREATE TABLE (\w+)", SCHEMA)
@@ -123,10 +107,10 @@ def file_error(path: Path, error: sqlite3.Error | str) -> DataError | SetupError
     """A `SetupError` for locks, permissions or the disk; otherwise the file is damaged."""
     if isinstance(error, sqlite3.OperationalError):
         return SetupError(f"cannot use {path}: {error}. Look at the disk, permissions and other programs.")
-    backup, hint = backup_of(path), "Restore a copy of it."
+    backup, hint, problem = backup_of(path), "Restore a copy of it.", " ".join(str(error).split())
     if backup.exists():
         hint = f"Its last backup is {backup}: copy it over the file."
-    return DataError(f"the study is damaged, or is not one ({error}). {hint}", where=str(path))
+    return DataError(f"the study is damaged, or is not one ({problem}). {hint}", where=str(path))
 
 
 def backup_of(path: Path) -> Path:
@@ -153,14 +137,6 @@ def create_file(path: Path, study: Study, images: Mapping[str, PageImage]) -> No
         raise SetupError(
             f"studies need SQLite 3.37; this Python has {sqlite3.sqlite_version}. Use a newer one."
         )
-    fields = msgspec.structs.astuple
-    rows: dict[str, Iterable[tuple[Any, ...]]] = {
-        "study": [(1, canonical(study.plan).decode(), study.digest())],
-        "image": [(name, *image) for name, image in images.items()],
-        "pair": [(number, *fields(pair)) for number, pair in enumerate([*study.pairs, study.practice])],
-        "annotator": [(number, *fields(one)) for number, one in enumerate(study.annotators)],
-        "assignment": map(fields, study.assignments),
-    }
     target = regular_file(path)
     with draft_of(path, sqlite3.OperationalError, mode=0o600) as draft:
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
@@ -171,9 +147,9 @@ def create_file(path: Path, study: Study, images: Mapping[str, PageImage]) -> No
                         f"CREATE TRIGGER {table}_keeps_{action.lower()} BEFORE {action} ON {table} "
                         f"BEGIN SELECT RAISE(ABORT, 'a study is never changed, only added to'); END"
                     )
-            for table, some in rows.items():
-                for row in some:
-                    db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+            document = study.document().decode()
+            db.execute("INSERT INTO study VALUES (1, ?, ?)", (document, study.digest()))
+            db.executemany("INSERT INTO image VALUES (?, ?, ?)", ((n, *image) for n, image in images.items()))
             db.execute(f"PRAGMA application_id = {APPLICATION}")
             db.execute(f"PRAGMA user_version = {VERSION}")
             db.execute("COMMIT")
@@ -183,37 +159,15 @@ def create_file(path: Path, study: Study, images: Mapping[str, PageImage]) -> No
 
 def read_study(db: sqlite3.Connection, path: Path) -> tuple[Study, str]:
     """The study and its digest; one that was edited since it was made is refused."""
-    plan, digest = db.execute("SELECT plan, digest FROM study").fetchone()
-    try:
-        *pairs, practice = _structs(db, Pair, "pair ORDER BY id")
-        study = Study(
-            msgspec.json.decode(plan, type=StudyPlan),
-            pairs,
-            _structs(db, Annotator, "annotator ORDER BY id"),
-            _structs(db, Assignment, "assignment ORDER BY annotator, position"),
-            practice,
-        )
-        images = db.execute("SELECT sha256, content FROM image")
-        intact = all(hashlib.sha256(content).hexdigest() == name for name, content in images)
-        intact = intact and study.digest() == digest
-    except (ValueError, TypeError):  # also msgspec's
-        intact = False
-    if not intact:
+    document, digest = db.execute("SELECT document, digest FROM study").fetchone() or ("", "")
+    contents = [(digest, document.encode()), *db.execute("SELECT sha256, content FROM image")]
+    if any(hashlib.sha256(content).hexdigest() != name for name, content in contents):
         raise DataError(
             "was edited after it was made: its plan, texts or links are not those that its digest was taken "
             "of. A study is fixed beforehand; restore the file, or make a new one.",
             where=str(path),
         )
-    return study, str(digest)
-
-
-def _structs(db: sqlite3.Connection, kind: type[S], rows: str, *values: object) -> list[S]:
-    """Rows of a table whose columns are the fields of `kind`; SQLite's 0 and 1 become booleans."""
-    fields = msgspec.structs.fields(kind)
-    result = db.execute(f"SELECT {', '.join(field.name for field in fields)} FROM {rows}", values)  # noqa: S608
-    return [
-        kind(*(bool(v) if f.type is bool else v for f, v in zip(fields, row, strict=True))) for row in result
-    ]
+    return msgspec.json.decode(document, type=Study), str(digest)
 
 
 #: What is said of an item: -2 (left much better) to 2 (right much better), or that one cannot judge.
@@ -278,15 +232,23 @@ def take_snapshot(path: Path) -> Snapshot:
     sides = {(one.annotator, one.pair): one.swapped for one in study.assignments}
     for row in rows:
         meaning = None if row.shown is None else resolved(row.shown, row.swapped)
-        if (row.swapped, row.resolved) != (sides[row.annotator, row.pair], meaning):
+        if (row.swapped, row.resolved) != (sides.get((row.annotator, row.pair)), meaning):
             problem = f"judgement {row.id}: its answer, sides and meaning contradict each other."
             raise DataError(f"{problem} The file was edited; restore a copy of it.", where=str(path))
     return Snapshot(study, digest, rows, finished)
 
 
 def _judgements(db: sqlite3.Connection, where: str, *values: object) -> list[Judgement]:
-    """The rows for which a condition holds, in the order in which they came."""
-    return _structs(db, Judgement, f"judgement WHERE {where} ORDER BY id", *values)
+    """The rows for which a condition holds, in the order in which they came. SQLite has no booleans."""
+    fields = msgspec.structs.fields(Judgement)
+    columns = ", ".join(field.name for field in fields)
+    judgements = []
+    for row in db.execute(f"SELECT {columns} FROM judgement WHERE {where} ORDER BY id", values):  # noqa: S608
+        cells: list[Any] = [
+            bool(cell) if f.type is bool else cell for f, cell in zip(fields, row, strict=True)
+        ]
+        judgements.append(Judgement(*cells))
+    return judgements
 
 
 def _answer(rows: Sequence[Judgement]) -> Answer | None:
