@@ -169,6 +169,14 @@ def test_where_the_first_model_fails_the_next_one_is_asked():
         rv.generate({"small": small, "large": Says()}, ["y"], similarity="exact", escalate="share<1")
 
 
+@pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
+def test_where_the_first_model_fails_voters_are_drawn_from_the_next_one():
+    models = {"failing": Failing.train(["a b"], order=2), "small": model("ten")}
+    options = {"candidates": "beam:2", "voters": "sample:40", "adaptive": 0.9, "escalate": "undecided"}
+    [result] = rv.generate(models, ["the bus"], similarity="exact", **options)
+    assert (result.winner, {one.member for one in result.voters}) == ("leaves at ten", {"small"})
+
+
 def test_a_panel_draws_voters_until_it_is_decided_one_of_each_member_at_a_time():
     both = {"small": model("ten"), "large": model("ten", "ten", "noon")}
     options = {"similarity": "exact", "candidates": "beam:2", "voters": "sample:200", "adaptive": 0.9}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -160,22 +160,39 @@ def elect_batch(
         ) from error
 
 
-class Role:
-    """The candidates or the voters of a batch: which models search for them, and what was found so far."""
+@dataclass(eq=False)
+class OpenElection:
+    """The election of one input, as far as it has come.
 
-    def __init__(self, name: str, search: Search | None, models: Mapping[str, Model], inputs: int) -> None:
-        self.name, self.search, self.panel = name, search, len(models) > 1
-        self.found: list[list[Hypothesis]] = [[] for _ in range(inputs)]
+    `asked` are the models that were asked, and `result` what they elected. Where voters are drawn in rounds,
+    `electorate` counts their votes, and `certain` says whether there were enough.
+    """
+
+    request: Request
+    candidates: list[Hypothesis] = field(default_factory=list)
+    voters: list[Hypothesis] = field(default_factory=list)
+    asked: tuple[str, ...] = ()
+    result: Result = field(init=False)
+    electorate: Electorate = field(init=False)
+    certain: bool = False
+
+
+@dataclass(frozen=True)
+class Role:
+    """The candidates or the voters: the search for them, and whether a panel of models searches."""
+
+    name: str
+    search: Search
+    panel: bool
 
     def search_of(self, member: str) -> Search:
-        assert self.search is not None
         return seeded(self.search, member) if self.panel else self.search
 
-    def add(self, i: int, member: str, hypotheses: Sequence[Hypothesis]) -> None:
-        """Keep what was found for input i, in a panel with the name of the member."""
+    def add(self, election: OpenElection, member: str, hypotheses: Sequence[Hypothesis]) -> None:
+        """Keep what was found, in a panel with the name of the member."""
         if self.panel:
             hypotheses = [msgspec.structs.replace(one, member=member) for one in hypotheses]
-        self.found[i] += hypotheses
+        getattr(election, self.name).extend(hypotheses)
 
     def leave_out(self, member: str, error: DataError | SetupError) -> None:
         """Warn and go on without a member of a panel; raise if there is only one model."""
@@ -193,86 +210,78 @@ class BatchElections:
     def __init__(
         self, models: Mapping[str, Model], requests: Sequence[Request], plan: GenerationPlan
     ) -> None:
-        self._models, self._requests, self._plan = models, requests, plan
-        self._read: dict[tuple[int, tuple[int, ...]], Batch] = {}  # by model and inputs
-        self._candidates = Role("candidates", plan.candidates, models, len(requests))
-        self._voters = Role("voters", plan.voters, plan.voter_models or models, len(requests))
-        self._electorates: dict[int, Electorate] = {}
-        self._certain: set[int] = set()
+        self._models, self._plan = models, plan
+        self._elections = [OpenElection(request) for request in requests]
+        self._read: dict[tuple[int, tuple[int, ...]], Batch] = {}  # by model and numbers of inputs
 
     def elect(self) -> list[Elected]:
-        plan, count = self._plan, len(self._requests)
+        plan, undecided, asked = self._plan, self._elections, tuple[str, ...]()
         stages = [[name] for name in self._models] if plan.escalate else [list(self._models)]
-        results: dict[int, Result] = {}
-        asked: list[tuple[str, ...]] = [()] * count
-        so_far: list[str] = []
-        undecided = list(range(count))
         for stage in stages:
-            so_far += stage
+            asked += tuple(stage)
             last, settings = stage is stages[-1], plan.settings
             if plan.escalate and isinstance(settings.shares, Mapping):
-                settings = settings.replace(shares={name: settings.shares[name] for name in so_far})
+                settings = settings.replace(shares={name: settings.shares[name] for name in asked})
             models = {name: self._models[name] for name in stage}
-            voting = plan.voter_models or models
-            self._extend(self._candidates, models, undecided, last)
-            if plan.confidence is not None:
-                confidence = 1 - (1 - plan.confidence) / len(stages)
-                self._until_decided(voting, undecided, settings, confidence)
-            elif plan.voters is not None:
-                self._extend(self._voters, voting, undecided, last)
-            for i in undecided:
-                asked[i] = tuple(so_far)
-                if self._candidates.found[i] or last:
-                    results[i] = self._result(i, settings)
-            undecided = [i for i in undecided if not last and self._goes_on(i, results)]
+            self._search(Role("candidates", plan.candidates, len(self._models) > 1), models, undecided, last)
+            if plan.voters is not None:
+                role = Role("voters", plan.voters, len(plan.voter_models or self._models) > 1)
+                if plan.confidence is None:
+                    self._search(role, plan.voter_models or models, undecided, last)
+                elif standing := [election for election in undecided if election.candidates]:
+                    confidence = 1 - (1 - plan.confidence) / len(stages)
+                    self._draw(role, plan.voter_models or models, standing, settings, confidence)
+            for election in undecided:
+                election.asked = asked
+                if election.candidates or last:
+                    election.result = self._result(election, settings)
             self._read.clear()
+            undecided = [election for election in undecided if not last and self._goes_on(election)]
             if not undecided:
                 break
         return [
-            Elected(self._ballot(i), results[i], asked=asked[i] if plan.escalate else ())
-            for i in range(count)
+            Elected(self._ballot(election), election.result, asked=election.asked if plan.escalate else ())
+            for election in self._elections
         ]
 
-    def _ballot(self, i: int) -> Ballot:
-        voters = None if self._plan.voters is None else self._voters.found[i]
-        blank = self._requests[i].blank
-        return msgspec.structs.replace(blank, candidates=self._candidates.found[i], voters=voters)
+    def _ballot(self, election: OpenElection) -> Ballot:
+        voters = None if self._plan.voters is None else election.voters
+        return msgspec.structs.replace(election.request.blank, candidates=election.candidates, voters=voters)
 
-    def _result(self, i: int, settings: Settings) -> Result:
+    def _result(self, election: OpenElection, settings: Settings) -> Result:
         try:
-            if i in self._electorates:
-                return self._electorates[i].result()
-            return elect_ballot(self._ballot(i), settings)
+            if self._plan.confidence is not None and election.candidates:
+                return election.electorate.result()
+            return elect_ballot(self._ballot(election), settings)
         except DataError as error:
-            raise error.at(f"inputs[{self._requests[i].number}]") from None
+            raise error.at(f"inputs[{election.request.number}]") from None
 
-    def _goes_on(self, i: int, results: Mapping[int, Result]) -> bool:
+    def _goes_on(self, election: OpenElection) -> bool:
         """Whether the next model is asked about an input."""
         assert self._plan.escalate is not None
-        return i not in results or self._plan.escalate.goes_on(results[i], i in self._certain)
+        return not election.candidates or self._plan.escalate.goes_on(election.result, election.certain)
 
-    def _until_decided(
-        self, models: Mapping[str, Model], wanted: Sequence[int], settings: Settings, confidence: float
+    def _draw(
+        self,
+        role: Role,
+        models: Mapping[str, Model],
+        elections: Sequence[OpenElection],
+        settings: Settings,
+        confidence: float,
     ) -> None:
         """Draw voters in rounds, for each input until its election is decided.
 
         The voters of an input do not depend on the other inputs.
         """
-        plan, role = self._plan, self._voters
-        assert plan.voters is not None
-        self._certain.clear()
-        wanted = [i for i in wanted if self._candidates.found[i]]
-        for i in wanted:
-            about = settings.about(self._requests[i].blank.source)
-            self._electorates[i] = Electorate(self._candidates.found[i], settings=about)
-            self._electorates[i].add(role.found[i])
-        undecided = list(wanted)
+        plan, undecided = self._plan, list(elections)
+        for election in elections:
+            about = settings.about(election.request.blank.source)
+            election.electorate = Electorate(election.candidates, settings=about).add(election.voters)
 
         def decided() -> bool:
-            self._certain.update(
-                i for i in undecided if self._electorates[i].decided(confidence, plan.within)
-            )
-            undecided[:] = [i for i in undecided if i not in self._certain]
+            for election in undecided:
+                election.certain = election.electorate.decided(confidence, plan.within)
+            undecided[:] = [election for election in undecided if not election.certain]
             return not undecided
 
         batches = {}
@@ -280,68 +289,72 @@ class BatchElections:
             if isinstance(model, Engine):
                 raise UsageError("adaptive draws from a model in rounds, which engines do not support.")
             try:
-                batches[name] = self._batch(model, wanted)
+                batches[name] = self._batch(model, elections)
             except (DataError, SetupError) as error:
                 role.leave_out(name, error)
-        for draws in rounds(plan.voters.size, decided=decided):
+        for draws in rounds(role.search.size, decided=decided):
             several = max(1, plan.max_rows // len(undecided))
-            places = [wanted.index(i) for i in undecided]
-            before = {i: len(role.found[i]) for i in undecided}
+            places = [elections.index(election) for election in undecided]
+            before = [len(election.voters) for election in undecided]
             for name, batch in batches.items():
                 search = role.search_of(name)
                 for start in range(0, len(draws), several):
                     some = draws[start : start + several]
                     lists = batch.run(search, STREAMS["voters"], some, places)
-                    for i, place in zip(undecided, places, strict=True):
-                        role.add(i, name, lists[place])
-            for i, known in before.items():
-                self._electorates[i].add(role.found[i][known:])
+                    for election, place in zip(undecided, places, strict=True):
+                        role.add(election, name, lists[place])
+            for election, known in zip(undecided, before, strict=True):
+                election.electorate.add(election.voters[known:])
         if plan.escalate and undecided:  # was the last round enough?
             decided()
 
-    def _extend(self, role: Role, models: Mapping[str, Model], wanted: Sequence[int], last: bool) -> None:
+    def _search(
+        self, role: Role, models: Mapping[str, Model], elections: Sequence[OpenElection], last: bool
+    ) -> None:
         """Add what the models find; members of a panel that fail are left out."""
-        failures: dict[int, DataError | SetupError] = {}
+        failures: dict[OpenElection, DataError | SetupError] = {}
 
-        def add(name: str, model: Model, some: Sequence[int]) -> None:
+        def add(name: str, model: Model, some: Sequence[OpenElection]) -> None:
             """If a batch fails, try its inputs one by one."""
             try:
-                found = self._search(role, name, model, some)
+                lists = self._lists(role, name, model, some)
             except (DataError, SetupError) as error:
                 if len(some) == 1 or not role.panel:
                     role.leave_out(name, error)
                     failures[some[0]] = error
                 else:
-                    for i in some:
-                        add(name, model, [i])
+                    for election in some:
+                        add(name, model, [election])
                 return
-            for i, hypotheses in zip(some, found, strict=True):
-                role.add(i, name, hypotheses)
+            for election, hypotheses in zip(some, lists, strict=True):
+                role.add(election, name, hypotheses)
 
         for name, model in models.items():
-            add(name, model, wanted)
-        for i, failure in failures.items():
-            if last and not role.found[i]:
+            add(name, model, elections)
+        for election, failure in failures.items():
+            if last and not getattr(election, role.name):
                 raise failure
 
-    def _batch(self, model: Model, wanted: Sequence[int]) -> Batch:
-        """These inputs, read by the model if they were not before."""
-        key = id(model), tuple(wanted)
-        if key not in self._read:
-            requests = [self._requests[i] for i in wanted]
-            inputs, numbers = [one.input for one in requests], [one.number for one in requests]
-            self._read[key] = Batch(model, inputs, numbers, self._plan.states)
-        return self._read[key]
-
-    def _search(self, role: Role, name: str, model: Model, wanted: Sequence[int]) -> list[list[Hypothesis]]:
+    def _lists(
+        self, role: Role, name: str, model: Model, elections: Sequence[OpenElection]
+    ) -> list[list[Hypothesis]]:
         """All hypotheses of a search, at least one for each input."""
         search = role.search_of(name)
-        hypotheses = self._batch(model, wanted).search(search, STREAMS[role.name], self._plan.max_rows)
-        for i, found in zip(wanted, hypotheses, strict=True):
-            if not found:
+        lists = self._batch(model, elections).search(search, STREAMS[role.name], self._plan.max_rows)
+        for election, hypotheses in zip(elections, lists, strict=True):
+            if not hypotheses:
                 filtered = "" if search.copy_filter is None else " that pass the copy filter"
                 raise DataError(
                     f"the search {str(search)!r} found no {role.name}{filtered}.",
-                    field=f"inputs[{self._requests[i].number}]",
+                    field=f"inputs[{election.request.number}]",
                 )
-        return hypotheses
+        return lists
+
+    def _batch(self, model: Model, elections: Sequence[OpenElection]) -> Batch:
+        """These inputs, read by the model if they were not before."""
+        numbers = [election.request.number for election in elections]
+        key = id(model), tuple(numbers)
+        if key not in self._read:
+            inputs = [election.request.input for election in elections]
+            self._read[key] = Batch(model, inputs, numbers, self._plan.states)
+        return self._read[key]
