@@ -13,7 +13,7 @@ import pytest
 import rangevote as rv
 from rangevote.errors import DataError, UsageError
 from rangevote.similarity import PRESETS
-from rangevote.tuning.grid import BASELINES, UNKNOWN, Setting, SharedCounts, grid
+from rangevote.tuning.grid import BASELINES, UNKNOWN, Setting, SharedCounts, SharedOptions, grid
 from tests.similarity.comet_stand_in import EncodingModel, install
 from tests.tuning.made_up import ballots
 
@@ -107,7 +107,7 @@ def test_winners_are_those_of_an_election_for_each_setting(options, voters):
     settings += BASELINES
     for ballot in ballots(3, voters=voters):
         results = [separately(ballot, setting, **shared) for setting in settings]
-        counts = SharedCounts(ballot, **shared)
+        counts = SharedCounts(ballot, SharedOptions(**shared))
         expected = [(result.index, pytest.approx(result.score)) for result in results]
         assert [counts.winner(setting) for setting in settings] == expected
 

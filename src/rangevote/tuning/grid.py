@@ -6,7 +6,7 @@ import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -156,6 +156,15 @@ def _settings(
         yield Setting(name, float(temperature), tokenize=words)
 
 
+class SharedOptions(NamedTuple):
+    """Options that all elections have; their names are those of `elect`."""
+
+    normalize: str | None = None
+    merge: bool = False
+    shares: Shares | None = None
+
+
+NONE_SHARED = SharedOptions()
 #: Instead of an index, where log-probabilities are missing that would decide: by a rule without voters, or as
 #: the candidates' own likelihood.
 UNKNOWN = -1
@@ -168,13 +177,8 @@ class SharedCounts:
     ones, and votes once for all likelihoods and scores.
     """
 
-    def __init__(
-        self,
-        ballot: Ballot,
-        normalize: str | None = None,
-        merge: bool = False,
-        shares: Shares | None = None,
-    ) -> None:
+    def __init__(self, ballot: Ballot, shared: SharedOptions = NONE_SHARED) -> None:
+        normalize, merge, self._shares = shared
         if not ballot.candidates:
             raise DataError("there are no candidates, so nobody can be elected.", field="candidates")
         self._raw_voters = Hypotheses.of(ballot.candidates)
@@ -182,7 +186,7 @@ class SharedCounts:
         if ballot.voters is not None:
             self._raw_voters = Hypotheses.of(ballot.voters, role="voters")
             self._voters = prepare(self._raw_voters, normalize, merge)
-        self._source, self._shares = ballot.source, shares
+        self._source = ballot.source
         self._weights: dict[tuple[str | None, float, bool], Array] = {}
         self._polls: dict[Hashable, Poll] = {}
         self._votes: dict[Setting, Array] = {}
@@ -220,9 +224,7 @@ class SharedCounts:
         return measure.under(self._polls[features])
 
 
-def own_winners(
-    ballot: Ballot, setting: Setting, normalize: str | None = None, merge: bool = False
-) -> dict[str, int]:
+def own_winners(ballot: Ballot, setting: Setting, shared: SharedOptions = NONE_SHARED) -> dict[str, int]:
     """Of each member of a panel the index of its own output: the winner among its candidates."""
     indices: dict[str, list[int]] = {}
     for index, candidate in enumerate(ballot.candidates):
@@ -236,5 +238,5 @@ def own_winners(
             alone = msgspec.structs.replace(
                 ballot, candidates=candidates, voters=ballot.voters and (voters or None)
             )
-            winners[name] = some[SharedCounts(alone, normalize, merge).winner(setting)[0]]
+            winners[name] = some[SharedCounts(alone, shared._replace(shares=None)).winner(setting)[0]]
     return winners

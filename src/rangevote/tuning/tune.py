@@ -49,6 +49,7 @@ from rangevote.tuning.grid import (
     TOKENIZE,
     Setting,
     SharedCounts,
+    SharedOptions,
     grid,
     own_winners,
 )
@@ -107,18 +108,14 @@ def tune(
     schemes: list[str | None] = [weights] if isinstance(weights, str) else list(weights or ()) or [None]
     for scheme in schemes:
         Settings(weights=scheme, normalize=normalize, merge=merge)  # rejects invalid options
-    check_risk(max_risk)
     choices = grid(
         similarities, exponents, temperatures, tokenize, likelihoods, schemes, scores or (), score_weights
     )
     metric = metric or usual_metric(choices)
     chosen_metric = metric_of(metric)
-    if (max_risk is not None or curve) and metric.partition(":")[0] in LEARNED:
-        raise UsageError(
-            f"a risk is 1 - score / 100, for metrics from 0 to 100, and {metric} has another scale, so that "
-            f"no bound of the risk would hold. Leave max_risk and curve (--max-risk, --plot) out, or use "
-            f"bleu, chrf or accuracy:KEY."
-        )
+    check_risk(max_risk)
+    if max_risk is not None or curve:
+        _check_scale(metric)
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
     default = replace(DEFAULT, weights=schemes[0])
@@ -132,20 +129,11 @@ def tune(
         options = {**default.options, "normalize": normalize, "merge": merge}
         found = agreement_shares([entries[i].get() for i in some], **options)
         shares = found.shares
+    shared = SharedOptions(normalize, merge, shares)
+
     equal = () if shares is None else (replace(default, equal=True),)
     settings = [*choices, default, *BASELINES, *equal]
-
-    def elections(entry: Entry) -> tuple[Entry, list[tuple[int, float]], dict[str, int]]:
-        ballot = entry.get()
-        with placed(entry.where):
-            counts = SharedCounts(ballot, normalize, merge, shares)
-            results = [counts.winner(setting) for setting in settings]
-            return entry, results, own_winners(ballot, default, normalize, merge)
-
-    winners = Winners()
-    for entry, results, own in map_in_order(elections, entries, threads):
-        with placed(entry.where):
-            winners.add(entry.get(), results, own)
+    winners = _elections(entries, settings, default, shared, threads)
     rows, signature = winners.statistics(chosen_metric, units or WordUnits())
     elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
     known = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # settings with a winner in every ballot
@@ -160,24 +148,19 @@ def tune(
     differ = (elected[:, :base] != elected[:, [base]]).any()
     if max_risk is not None and differ and len(elected) > 1:  # otherwise there is nothing to choose
         choosing, answering = halves(len(elected), seed)
-    scored = ScoredSettings(
-        chosen_metric, rows, np.array(winners.ballots), elected[choosing], resamples, seed
-    )
+    texts = np.array(winners.ballots)
+    scored = ScoredSettings(chosen_metric, rows, texts, elected[choosing], resamples, seed)
     tried = scored.tried(settings, base)
     unseen = gain_on_unseen(scored.drawn[:, :base], scored.left_out[:, :base], scored.left_out[:, base])
     better = [i for i in range(base) if tried[i].p < LEVEL and tried[i].gain > 0]
     chosen = base
     if better and (unseen is None or unseen.gain > 0):
         chosen = max(better, key=lambda i: scored.totals[i])
-
     risks = None
     if curve or max_risk is not None:
-        setting = settings[chosen]
-        votes_alone = not setting.likelihood and setting.score is None
-        option = "min_share" if votes_alone and _compares_answers(setting) else "min_score"
         losses = 1 - chosen_metric.score(rows[elected[answering, chosen]]) / 100
         confidences = np.array(winners.scores)[answering, known[chosen]]
-        risks = risk_curve(confidences, losses, option, max_risk)
+        risks = risk_curve(confidences, losses, _threshold_of(settings[chosen]), max_risk)
 
     tuning = Tuning(
         chosen=tried[chosen],
@@ -191,7 +174,7 @@ def tune(
         ballots=len(choosing),
         resamples=resamples,
         seed=seed,
-        shared={"normalize": normalize, "merge": merge, "shares": shares},
+        shared=shared._asdict(),
         gains=tuple(_gains(settings[:base], scored)),
         curve=risks,
         members=tuple(tried[first:]),
@@ -201,6 +184,45 @@ def tune(
     for warning in tuning.warnings():
         warn(warning)
     return tuning
+
+
+def _elections(
+    entries: Iterable[Entry],
+    settings: Sequence[Setting],
+    default: Setting,
+    shared: SharedOptions,
+    threads: int,
+) -> Winners:
+    """Every ballot under every setting; and among the outputs of each member alone, under the default."""
+
+    def elections(entry: Entry) -> tuple[Entry, list[tuple[int, float]], dict[str, int]]:
+        ballot = entry.get()
+        with placed(entry.where):
+            counts = SharedCounts(ballot, shared)
+            results = [counts.winner(setting) for setting in settings]
+            return entry, results, own_winners(ballot, default, shared)
+
+    winners = Winners()
+    for entry, results, own in map_in_order(elections, entries, threads):
+        with placed(entry.where):
+            winners.add(entry.get(), results, own)
+    return winners
+
+
+def _check_scale(metric: str) -> None:
+    """Refuse a risk by a metric that is no share."""
+    if metric.partition(":")[0] in LEARNED:
+        raise UsageError(
+            f"a risk is 1 - score / 100, for metrics from 0 to 100, and {metric} has another scale, so that "
+            f"no bound of the risk would hold. Leave max_risk and curve (--max-risk, --plot) out, or use "
+            f"bleu, chrf or accuracy:KEY."
+        )
+
+
+def _threshold_of(setting: Setting) -> str:
+    """The option that is a threshold: a share of the vote where votes alone decide between answers."""
+    votes_alone = not setting.likelihood and setting.score is None
+    return "min_share" if votes_alone and _compares_answers(setting) else "min_score"
 
 
 def halves(size: int, seed: int) -> tuple[Indices, Indices]:
