@@ -41,10 +41,9 @@ TWINS = 0.9
 MOST_ROUNDS = 100
 #: Votes and parts of votes are whole multiples of 2^-48 and 2^-30; numbers closer than `TIE` units are a tie.
 VOTE, PART, TIE = 2.0**48, 2.0**30, 2.0**24
-#: Cells of the dense tables that count equal answers.
-CELLS = 1 << 21
 
 Integers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+Flags = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -258,27 +257,26 @@ class _Count:
         parts = np.rint(voice.parts / sums[there] * PART) / PART  # so that their sums are exact
         return parts, np.bincount(there, parts, len(self._starts)).astype(np.float64)
 
+    def _same(self, voices: Sequence[Voice], counted: Flags) -> tuple[Array, Array]:
+        """How much two of these voices answer the same at the counted cells, and on how many of the ballots
+        there both answer, (voices, voices)."""
+        there = np.logical_or.reduceat(counted, self._starts)
+        distributions = [self._distribution(voice) for voice in voices]
+        same, met = np.zeros((2, len(voices), len(voices)))
+        for i, (parts, sums) in enumerate(distributions):
+            table = np.zeros(len(counted))
+            table[voices[i].cells] = parts
+            table[~counted] = 0.0
+            for j, (other_parts, other_sums) in enumerate(distributions):
+                same[i, j] = np.minimum(table[voices[j].cells], other_parts).sum()
+                met[i, j] = sums[there & (other_sums > 0)].sum()
+        return same, (met + met.T) / 2
+
     def overlap(self) -> tuple[Array, Array]:
         """How often two voices give the same answer, and on how many ballots they meet, (voices, voices)."""
-        size = len(self.voices)
-        same, met = np.zeros((size, size)), np.zeros((size, size))
-        distributions = [self._distribution(voice) for voice in self.voices]
-        whole = all((parts == 1.0).all() for parts, _ in distributions)
-        edges = np.append(self._starts, len(self._ballots))
-        first = 0
-        while first < len(self._starts):
-            last = max(first + 1, int(np.searchsorted(edges, edges[first] + CELLS // size, side="right")) - 1)
-            begin, end = edges[first], edges[last]
-            table = np.zeros((size, end - begin))
-            for row, (voice, (parts, _)) in enumerate(zip(self.voices, distributions, strict=True)):
-                low, high = np.searchsorted(voice.cells, (begin, end))
-                table[row, voice.cells[low:high] - begin] = parts[low:high]
-            same += table @ table.T if whole else [np.minimum(row, table).sum(axis=1) for row in table]
-            there = np.array([sums[first:last] for _, sums in distributions])
-            met += there @ (there > 0).T
-            first = last
+        same, met = self._same(self.voices, np.full(len(self._ballots), True))
         with np.errstate(invalid="ignore"):
-            return same / ((met + met.T) / 2), met
+            return same / met, met
 
     def merge_twins(self) -> None:
         """Let members that make the same mistakes speak with one voice.
@@ -319,18 +317,11 @@ class _Count:
         top, all_votes = (op.reduceat(votes, self._starts) for op in (np.maximum, np.add))
         decided = (top > all_votes / 2 + TIE) & (top > equal * VOTE + TIE)
         elected = (votes >= top[self._ballots]) & decided[self._ballots]
-        voices = [(self.voices[i], *self._distribution(self.voices[i])) for i in group]
-        same, agreed, met = 0.0, 0.0, 0.0
-        for i, (voice, answers, sums) in enumerate(voices):
-            table = np.zeros(len(votes))
-            table[voice.cells] = answers
-            for other, parts, others_sums in voices[:i]:
-                alike = np.minimum(table[other.cells], parts) * decided[self._ballots[other.cells]]
-                both = decided & (sums > 0) & (others_sums > 0)
-                same += float(alike.sum())
-                agreed += float(alike[elected[other.cells]].sum())
-                met += float((sums[both] + others_sums[both]).sum()) / 2
-        return (same - agreed) / (met - agreed) if met > agreed else 0.0
+        voices = [self.voices[i] for i in group]
+        (same, met), (agreed, _) = (self._same(voices, cells) for cells in (decided[self._ballots], elected))
+        pairs = np.triu_indices(len(voices), 1)
+        mistakes, all_mistakes = ((part - agreed)[pairs].sum() for part in (same, met))
+        return float(mistakes / all_mistakes) if all_mistakes > 0 else 0.0
 
 
 def _together(voices: Sequence[Voice]) -> Voice:
@@ -342,7 +333,7 @@ def _together(voices: Sequence[Voice]) -> Voice:
     return Voice(members, cells, sums / (len(parts) * PART), parts)
 
 
-def _connected(near: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> list[tuple[int, ...]]:
+def _connected(near: Flags) -> list[tuple[int, ...]]:
     """Groups of two and more that are connected, in their order."""
     group = list(range(len(near)))
     for i, j in np.argwhere(np.triu(near, 1)).tolist():
