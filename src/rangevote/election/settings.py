@@ -22,7 +22,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from os import PathLike
@@ -71,8 +71,6 @@ PLAIN = frozenset({str, int, float, bool, type(None)})
 ONE_CALL_OPTIONS = frozenset(
     {"similarity", "preset", "weights", "temperature", "likelihood", "tokenize", "shares"}
 )
-#: Signatures that are kept for the next election.
-MOST_SIGNATURES = 64
 #: The cutoff of rule="cluster" and rule="merge", if none is given.
 CLUSTERED = 0.5
 #: How rule="merge" grades whole samples: by the values that two have in common.
@@ -482,30 +480,25 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
         self, weighting: str, candidates: Hypotheses, voters: int, panel: PanelShares | None = None
     ) -> str:
         """Names all that can change a result: `rv:0.3|sim:overlap_2|on:words|w:probability|T:1|...`."""
-        key = (weighting, candidates.texts is None, panel and (panel.left_out, *panel.shares.items()))
-        if (kept := self._signatures.get(key)) is None:
-            if len(self._signatures) >= MOST_SIGNATURES:
-                self._signatures.clear()
-            on = self.measure.signature_on(candidates)
-            kept = self._signatures[key] = self._spell_signature(weighting, on, panel)
-        return f"{kept}cand:{len(candidates)}|vot:{voters}|tie:score,logprob,first"
+        members = panel and (panel.left_out, *panel.shares.items())
+        beginning = self._signature_beginning(weighting, candidates.texts is not None, members)
+        return f"{beginning}cand:{len(candidates)}|vot:{voters}|tie:score,logprob,first"
 
     @cached_property
-    def _signatures(self) -> dict[Hashable, str]:
-        """Signatures but for their numbers of candidates and voters, since most ballots share one."""
-        return {}
+    def _signature_beginning(self) -> Callable[..., str]:
+        """Signatures but for the numbers of candidates and voters, kept since most ballots share one."""
+        return lru_cache(maxsize=64)(self._spell_signature)
 
-    def _spell_signature(self, weighting: str, on: str, panel: PanelShares | None) -> str:
-        """What stands before the numbers of candidates and voters; `on`: what n-grams are made of."""
+    def _spell_signature(self, weighting: str, texts: bool, panel: tuple[Any, ...] | None) -> str:
         measure = self.measure
         parts = [f"rv:{_SERIES}", f"sim:{escaped(measure.name)}"]
-        if on:
-            parts.append(f"on:{on}")
+        if units := measure.signature_on(Hypotheses([""] if texts else None)):
+            parts.append(f"on:{units}")
         if measure.staged:
             parts.append("calls:name,arguments")
         if self.merging is not None:
-            texts = self.merging.texts
-            parts.append(f"texts:{escaped(texts.name)}:{texts.signature_on(Hypotheses(['']))}")
+            free_text = self.merging.texts
+            parts.append(f"texts:{escaped(free_text.name)}:{free_text.signature_on(Hypotheses(['']))}")
         if self.schema is not None:
             parts.append(f"schema:{hashlib.sha256(canonical(self.schema).encode()).hexdigest()[:8]}")
         parts.append(f"w:{weighting}")
@@ -525,7 +518,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             elif value is not None and value != option.default:
                 parts.append(f"{option.sign}:{number_text(value) if is_number(value) else value}")
         if panel is not None:
-            parts.append(str(panel))
+            parts.append(str(PanelShares(dict(panel[1:]), panel[0])))
         return "|".join([*parts, ""])
 
 
