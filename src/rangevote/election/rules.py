@@ -61,19 +61,19 @@ class Contest:
 
     def tally(self, weights: Array) -> Array:
         """The votes under these weights of the voters, shape (candidates,)."""
+        return self._opened().tally(weights)
+
+    def grades(self) -> Array:
+        """What each voter thinks of each candidate, shape (voters, candidates)."""
+        return self._opened().matrix()
+
+    def _opened(self) -> Poll:
         if self.poll is None:
             assert self.similarity is not None
             assert self.voters is not None
             self.poll = self.similarity.poll(self.candidates)
             self.poll.add(self.voters)
-        return self.poll.tally(weights)
-
-    def grades(self) -> Array:
-        """What each voter thinks of each candidate, shape (voters, candidates)."""
-        if self.poll is None:
-            self.tally(self.weights)
-        assert self.poll is not None
-        return self.poll.matrix()
+        return self.poll
 
     def grades_for(self, index: int) -> Array:
         """What each voter thinks of one candidate, shape (voters,)."""
