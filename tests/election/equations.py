@@ -18,18 +18,6 @@ def grams(sequence: Sequence[Hashable], n: int) -> list[Gram]:
     return [tuple(sequence[i : i + n]) for i in range(len(sequence) - n + 1)]
 
 
-def overlap(v: Sequence[Hashable], c: Sequence[Hashable], n: int) -> float:
-    """|set_n(v) and set_n(c)| / |set_n(v)| (equation 3); the empty sequence abstains."""
-    voter, candidate = set(grams(v, n)), set(grams(c, n))
-    return len(voter & candidate) / len(voter) if voter else 0.0
-
-
-def precision(v: Sequence[Hashable], c: Sequence[Hashable], n: int) -> float:
-    """|bag_n(v) and bag_n(c)| / |bag_n(v)| (equation 2); the empty sequence abstains."""
-    voter, candidate = Counter(grams(v, n)), Counter(grams(c, n))
-    return (voter & candidate).total() / voter.total() if voter else 0.0
-
-
 def family(v: Sequence[Hashable], c: Sequence[Hashable], orders: Sequence[int], a: float, bag: bool) -> float:
     """Mean over orders of |v and c| / (|v|^(1-a) |c|^a)."""
     total = 0.0
@@ -41,6 +29,11 @@ def family(v: Sequence[Hashable], c: Sequence[Hashable], orders: Sequence[int], 
         if shared:
             total += shared / (voter.total() ** (1 - a) * candidate.total() ** a)
     return total / len(orders)
+
+
+def overlap(v: Sequence[Hashable], c: Sequence[Hashable], n: int) -> float:
+    """|set_n(v) and set_n(c)| / |set_n(v)| (equation 3); the empty sequence abstains."""
+    return family(v, c, [n], 0.0, bag=False)
 
 
 def scores(

@@ -279,10 +279,10 @@ class _Count:
             return same / met, met
 
     def merge_twins(self) -> None:
-        """Let members that make the same mistakes speak with one voice.
+        """Join members that make the same mistakes into one voice.
 
-        Those that give the same answers most often are looked at first, together, since copies must not tell
-        what a mistake of one of them is.
+        Those that give the same answers most often are compared first, as a group, since copies must not
+        decide what a mistake of one of them is.
         """
         copies: dict[bytes, list[Voice]] = {}
         for voice in (voice for voice in self.voices if len(voice.cells)):  # who says nothing has no vote
@@ -310,8 +310,8 @@ class _Count:
             self.voices = [group[0] if len(group) == 1 else _together(group) for group in groups]
 
     def _same_mistakes(self, group: Sequence[int]) -> float:
-        """How often two of these voices say the same where not both say what most of the others do: more than
-        half of them, and more than one."""
+        """How often two of these voices give the same answer where not both give that of most others: of more
+        than half of them, and of more than one."""
         equal = 1.0 / len(self.voices)
         votes = self.votes([0.0 if i in group else equal for i in range(len(self.voices))])
         top, all_votes = (op.reduceat(votes, self._starts) for op in (np.maximum, np.add))
@@ -325,7 +325,7 @@ class _Count:
 
 
 def _together(voices: Sequence[Voice]) -> Voice:
-    """One voice, whose vote is the mean of what these say; copies are not counted again."""
+    """One voice, whose vote is the mean of the votes of these; copies count once."""
     parts = tuple(part for voice in voices for part in voice.of or (voice,))
     cells, place = np.unique(np.concatenate([part.cells for part in parts]), return_inverse=True)
     sums = np.bincount(place, np.concatenate([np.rint(part.parts * PART) for part in parts]))
@@ -344,8 +344,8 @@ def _connected(near: Flags) -> list[tuple[int, ...]]:
 
 
 def _fixed_point(count: _Count) -> tuple[list[float], int, bool]:
-    """The shares of the voices that come of the agreement under these very shares; rounds, and whether it was
-    reached. Agreement takes finitely many values, so that rounds end in it or repeat."""
+    """Shares of the voices that lead to an agreement from which the same shares follow; the number of rounds,
+    and whether they were found. Agreement takes finitely many values, so the rounds end or repeat."""
     equal = [1.0 / len(count.voices)] * len(count.voices)
     shares, seen = equal, dict[tuple[tuple[float, float], ...], int]()
     history: list[list[float]] = []

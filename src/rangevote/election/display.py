@@ -106,7 +106,7 @@ def columns_of(result: Result) -> list[TableColumn]:
     return [*columns, TableColumn("", False, marks)]
 
 
-def summary(result: Result, shown: int) -> str:
+def footer(result: Result, shown: int) -> str:
     """How many stood and voted, how clear it was, and how many candidates the table does not show."""
     sizes = f"{_counted(len(result.candidates), 'candidate')}, {_counted(len(result.voters), 'voter')}"
     if result.no_winner is not None:
@@ -170,7 +170,7 @@ def html(result: Result) -> str:
     return (
         f'<div class="rangevote-result"><style>{STYLE}</style><table style="table-layout:auto">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{paragraph}"
-        f"<p>{escape(summary(result, len(shown)))}</p>"
+        f"<p>{escape(footer(result, len(shown)))}</p>"
         f"<p><code>{escape(result.signature)}</code></p></div>"
     )
 
@@ -220,8 +220,8 @@ def table(result: Result) -> RenderableType:
     for row in shown:
         cells = [Text(escape_controls(cell)) for cell in row.cells]
         drawn.add_row(*cells, style="bold green" if row.elected else None)
-    footer = escape_controls(summary(result, len(shown)))
-    return Group(drawn, Text(footer), Text(escape_controls(result.signature), style="dim"))
+    closing = Text(escape_controls(footer(result, len(shown))))
+    return Group(drawn, closing, Text(escape_controls(result.signature), style="dim"))
 
 
 def _cut(text: str, most: int) -> str:

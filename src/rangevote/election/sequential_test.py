@@ -57,7 +57,7 @@ STAKES = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.99
 #: How the first wealth is shared out among them (`benchmarks/stopping.py` measures what it is worth).
 PURSES = STAKES * (1.05 - STAKES)
 PURSES /= PURSES.sum()
-#: Whoever is certain to be ahead of a rival bets with a width no smaller than this.
+#: The smallest width of a bet: that of a leader who is certain to be ahead of the rival.
 NARROWEST = 1e-3
 
 

@@ -191,7 +191,8 @@ class Electorate:
         voters = self._all()
         if self._settings.rule in NOT_ADAPTIVE:
             raise UsageError(
-                f"decided() does not know rule={self._settings.rule!r}; use rule='range', cutoff= or not."
+                f"decided() does not support rule={self._settings.rule!r}; use rule='range', with a cutoff "
+                f"or without."
             )
         weighting = self._settings.weights or default_weights(voters)
         if weighting != "count":
