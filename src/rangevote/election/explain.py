@@ -25,7 +25,6 @@ from rangevote.text import finite
 
 if TYPE_CHECKING:
     from rangevote.election.result import AnswerCount, Result
-    from rangevote.similarity.base import Measure
     from rangevote.similarity.ngram import Ngrams
 
 
@@ -197,15 +196,8 @@ class NgramVotes:
         if not self.decomposes:
             return None
         scores: defaultdict[tuple[int, str], float] = defaultdict(float)  # by order and n-gram
-        for measure, mass in self._masses(index):
-            [key] = measure.keys(self._result.candidates.only(index))
-            answer = self._content(index) if measure.label is None or key is None else measure.label(key)
-            scores[0, answer] += mass
-        for counted in self._counted:
-            tokens = counted.tokens(index)
-            for earned in counted.earned(tokens):  # later occurrences of a gram are one line
-                gram = counted.reader.spell(tokens[earned.begin : earned.begin + earned.size])
-                scores[earned.order, gram] += earned.score
+        for earned, gram in self._parts(index):  # later occurrences of a gram are one line
+            scores[earned.order, gram] += earned.score
         contributions = [Contribution(gram, order, score) for (order, gram), score in scores.items()]
         return sorted(contributions, key=lambda part: (-part.score, part.order, part.ngram))
 
@@ -213,9 +205,21 @@ class NgramVotes:
         """The same by where each n-gram stands; None where parts of a mixture have different tokens, too."""
         if not self.decomposes or len({str(counted.tokenize) for counted in self._counted}) > 1:
             return None
-        tokens = self._tokens(index)
-        whole = [Earned(0, len(tokens), 0, mass) for _, mass in self._masses(index)]
-        return whole + [earned for counted in self._counted for earned in counted.earned(tokens)]
+        return [earned for earned, _ in self._parts(index)]
+
+    def _parts(self, index: int) -> Iterator[tuple[Earned, str]]:
+        """What the voters with the same answer, or the same text, gave, and what each n-gram earned; with the
+        answer or n-gram as text."""
+        candidate = self._result.candidates.only(index)
+        for share, measure in self._whole:
+            mass = measure.tally(candidate, self._result.voters, self._result.weights)[0]
+            [key] = measure.keys(candidate)
+            answer = self._content(index) if measure.label is None or key is None else measure.label(key)
+            yield Earned(0, len(self._tokens(index)), 0, share * float(mass)), answer
+        for counted in self._counted:
+            tokens = counted.tokens(index)
+            for earned in counted.earned(tokens):
+                yield earned, counted.reader.spell(tokens[earned.begin : earned.begin + earned.size])
 
     def words(self, index: int) -> list[tuple[str, float]] | None:
         """Each token of a candidate with what it earned: an equal part of each n-gram over it; None as above,
@@ -236,13 +240,6 @@ class NgramVotes:
     def _content(self, index: int) -> str:
         content = self._result.candidates.content(index)
         return content if isinstance(content, str) else " ".join(map(str, content))
-
-    def _masses(self, index: int) -> Iterator[tuple[Measure, float]]:
-        """What the voters with the same answer, or the same text, gave under each measure of whole texts."""
-        candidate = self._result.candidates.only(index)
-        for share, measure in self._whole:
-            mass = measure.tally(candidate, self._result.voters, self._result.weights)[0]
-            yield measure, share * float(mass)
 
 
 class CountedVotes:
