@@ -187,6 +187,19 @@ def test_a_member_that_never_wins_is_in_the_table_and_one_without_any_output_is_
     assert sorted(table) == [[name, "0.250", str(int(name == "c"))] for name in ("B2", *"abc")]
 
 
+def test_members_that_win_without_a_vote_are_in_the_table_without_a_share(run):
+    stand = [{"text": text, "member": name, "logprob": -1} for text, name in (("x y", "a"), ("z", "b"))]
+    voters = [{"text": text, "member": name} for text, name in (("x y", "c"), ("q", "d"))]
+    done = run("vote", stdin=lines({"candidates": stand, "voters": voters}))
+    assert [line.split() for line in done.err.splitlines()[-3:]] == [
+        ["c", "0.500", "0"],
+        ["d", "0.500", "0"],
+        ["a", "1"],
+    ]
+    done = run("vote", "--rule", "most_likely", stdin=lines({"candidates": stand}))
+    assert done.err.splitlines()[-1].split() == ["a", "1"]
+
+
 def test_where_all_abstain_it_says_what_may_find_answers(run):
     abstaining = [{"text": "who knows", "member": member} for member in "ab"]
     answered = [{"text": "4", "member": member} for member in "ab"]

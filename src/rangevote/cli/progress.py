@@ -187,6 +187,7 @@ class RunCounts:
     most: int = 0  # candidates of a ballot
     changed: Counter[bool | None] = field(default_factory=Counter)
     wins: Counter[str] = field(default_factory=Counter)  # by member
+    voted: set[str] = field(default_factory=set)  # members with a share of the vote
     left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, line: ResultLine) -> None:
@@ -198,6 +199,7 @@ class RunCounts:
         if line.members:  # members that never win are in the table too
             self.wins.update(line.members)
             self.wins.update(dict.fromkeys((*line.voted, *line.left_out), 0))
+            self.voted.update(line.voted, line.left_out)
         if line.left_out:
             self.left_out.update(line.left_out)
 
@@ -236,7 +238,9 @@ class RunCounts:
             return
         from rangevote.evaluation.tables import to_text
 
-        shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.wins, 1.0)
+        shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.voted, 1.0)
+        if agreement is None:  # under some rules nobody votes
+            shares = {name: share for name, share in shares.items() if name in self.voted}
         notes.tell("members of the panel:")
         notes.show(to_text(member_table(shares, agreement, self.wins)))
 
@@ -244,21 +248,21 @@ class RunCounts:
 def member_table(
     shares: Mapping[str, float], agreement: Agreement | None = None, wins: Counter[str] | None = None
 ) -> Table:
-    """A row for each member: share, agreement with the others, wins."""
+    """A row for each member: share, agreement with the others, wins. Those without a share only stand."""
     from rangevote.evaluation.tables import Column, Table, TableRow
 
     columns = [Column("share", decimals=3)]
     columns += [] if agreement is None else [Column("agrees (%)", decimals=1, percent=True), Column("twins")]
     columns += [] if wins is None else [Column("wins", decimals=0)]
-    total = math.fsum(shares.values())
+    total, won = math.fsum(shares.values()), wins or Counter()
     rows = []
-    for name in sorted(shares, key=lambda name: (-shares[name], -(wins or Counter())[name], name)):
-        cells: list[Value] = [shares[name] / total]
+    for name in sorted({*shares, *won}, key=lambda name: (-shares.get(name, 0.0), -won[name], name)):
+        cells: list[Value] = [shares[name] / total if name in shares else None]
         if agreement is not None:
             twins = next((group for group in agreement.twins if name in group), ())
             cells += [finite(agreement.agreement.get(name, math.nan))]
             cells += [", ".join(twin for twin in twins if twin != name)]
-        cells += [] if wins is None else [wins[name]]
+        cells += [] if wins is None else [won[name]]
         rows.append(TableRow(name, cells))
     return Table(columns, rows, "member")
 
