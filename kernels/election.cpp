@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <utility>
 
 namespace rangevote {
@@ -13,9 +14,9 @@ constexpr double INFINITE = std::numeric_limits<double>::infinity();
 constexpr std::size_t KEPT = 4u << 20;  // bytes of tables that are kept for the next election
 constexpr std::size_t MANY = 64;        // equal log-probabilities among which repeated texts are looked for
 
-std::size_t words_in(std::string_view text) {
+std::size_t words_in(std::string_view text, std::string &room) {
     std::size_t words = 0;
-    each_word(text, only_narrow_spaces(text), [&](std::string_view, std::uint64_t) { ++words; });
+    each_word(plainly_spaced(text, room), [&](std::string_view, std::uint64_t) { ++words; });
     return words;
 }
 
@@ -139,9 +140,10 @@ bool Elections::add_likelihood(const ElectionPlan &plan, const Side &candidates,
     out.evidence.clear();
     if (plan.likelihood == 0.0) return true;
     if (candidates.logprobs.empty()) return false;
+    std::string room;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
         std::size_t length = candidates.token_ends.empty()
-                                 ? words_in(candidates.texts[c])
+                                 ? words_in(candidates.texts[c], room)
                                  : candidates.token_ends[c] - (c ? candidates.token_ends[c - 1] : 0);
         length += candidates.finished.empty() ? 1 : candidates.finished[c];
         out.evidence.push_back(rounded(

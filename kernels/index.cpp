@@ -5,8 +5,6 @@
 #include <functional>
 #include <stdexcept>
 
-#include "words.hpp"
-
 namespace rangevote {
 
 void Powers::of(double exponent) {
@@ -83,9 +81,9 @@ void Index::tokenise(std::string_view text) {
         tokens_.push_back(words_.intern(word, digest, first.next));
     };
     if (features_.unit == Unit::space)
-        each_word(text, only_narrow_spaces(text), take);
+        each_word(plainly_spaced(text, spaced_), take);
     else if (features_.unit == Unit::words)
-        each_word(spaced(text, spaced_), true, take);
+        each_word(spaced(text, spaced_), take);
     else
         each_char(text, [&](std::uint64_t c) { tokens_.push_back(first.grams.intern(c, first.next)); });
 }

@@ -97,7 +97,6 @@ private:
     Id occurrence(Level &level, Id gram, bool &fresh);
     void check() const;
     void tally_family(const double *weights, double a, bool self_voting, double *scores) const;
-    template <class Grader, class Take> void each_block(bool self_voting, Grader &&grader, Take &&take) const;
     template <class Take> void each_grade(Formula formula, double parameter, bool self_voting, Take &&take) const;
     const Sequences &electorate(bool self_voting) const { return self_voting ? candidates_ : added_; }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 #include "index.hpp"
 
@@ -80,29 +81,33 @@ double root(double x, std::size_t n) {
     return n == 4 ? std::sqrt(std::sqrt(x)) : std::pow(x, 1.0 / static_cast<double>(n));
 }
 
-// A grader has load(first, last) for the candidates of a block and grade(matches, v, out) for one
-// voter with all 64 of them (those past the last candidate are ignored).
+// A formula: load() is called for every block of candidates, and then grade() for each voter, which writes its grades
+// of all 64; those past the last candidate are ignored.
+struct Grader {
+    const Sequences &candidates, &voters;
+    const std::size_t orders = candidates.orders.size();
+    std::size_t first = 0, last = 0;  // of the block
+
+    Grader(const Sequences &candidates, const Sequences &voters) : candidates(candidates), voters(voters) {}
+    virtual ~Grader() = default;
+    virtual void load() {}
+    virtual void grade(const Matches *matches, std::size_t v, double *out) = 0;
+};
 
 // sim(v, c) = mean over orders of |v and c| / (|v|^(1-a) |c|^a).
-class Family {
-    const Sequences &candidates_, &voters_;
-    double a_;
-    std::size_t first_ = 0, last_ = 0;
+struct Family : Grader {
+    const double a;
 
-public:
-    Family(const Sequences &candidates, const Sequences &voters, double a)
-        : candidates_(candidates), voters_(voters), a_(a) {}
-    void load(std::size_t first, std::size_t last) { first_ = first, last_ = last; }
-    void grade(const Matches *matches, std::size_t v, double *out) const {
+    Family(const Sequences &candidates, const Sequences &voters, double a) : Grader(candidates, voters), a(a) {}
+    void grade(const Matches *matches, std::size_t v, double *out) override {
         std::fill(out, out + BLOCK, 0.0);
-        const std::size_t orders = candidates_.orders.size();
         for (std::size_t k = 0; k < orders; ++k) {
-            const double size = voters_.orders[k].sizes[v];
-            for (std::size_t c = first_; c < last_; ++c) {
-                const double m = matches[k][c - first_];
+            const double size = voters.orders[k].sizes[v];
+            for (std::size_t c = first; c < last; ++c) {
+                const double m = matches[k][c - first];
                 if (m == 0) continue;
-                const double length = candidates_.orders[k].sizes[c];
-                out[c - first_] += a_ == 0 ? m / size : m * std::pow(size, a_ - 1.0) * std::pow(length, -a_);
+                const double length = candidates.orders[k].sizes[c];
+                out[c - first] += a == 0 ? m / size : m * std::pow(size, a - 1.0) * std::pow(length, -a);
             }
         }
         for (std::size_t j = 0; j < BLOCK; ++j) out[j] /= static_cast<double>(orders);
@@ -110,106 +115,106 @@ public:
 };
 
 // BLEU: root(product of matches) / root(product of totals) * brevity penalty, for orders 1 to N.
-class Bleu {
-    const Sequences &candidates_, &voters_;
-    std::size_t orders_;
-    bool smooth_;
-    double totals_[BLOCK];   // root of the product of the n-gram totals; 1 where the score is 0 anyway
-    std::vector<std::uint32_t> distinct_;  // lengths in the block, and for each candidate which
-    std::uint8_t which_[BLOCK];
+struct Bleu : Grader {
+    const bool smooth;
+    double totals[BLOCK];  // root of the product of the n-gram totals; 1 where the score is 0 anyway
+    struct {
+        std::uint32_t voter = 0, length = 0;
+        double penalty = 1.0;
+    } penalties[BLOCK];  // those worked out last
 
-    double added(std::size_t n) const { return smooth_ && n > 1 ? 1.0 : 0.0; }
-
-public:
     Bleu(const Sequences &candidates, const Sequences &voters, bool smooth)
-        : candidates_(candidates), voters_(voters), orders_(candidates.orders.size()), smooth_(smooth) {}
+        : Grader(candidates, voters), smooth(smooth) {}
 
-    void load(std::size_t first, std::size_t last) {
-        std::fill(totals_, totals_ + BLOCK, 1.0);
-        std::fill(which_, which_ + BLOCK, std::uint8_t{0});
-        const auto begin = candidates_.lengths.begin();
-        distinct_.assign(begin + static_cast<std::ptrdiff_t>(first), begin + static_cast<std::ptrdiff_t>(last));
-        std::sort(distinct_.begin(), distinct_.end());
-        distinct_.erase(std::unique(distinct_.begin(), distinct_.end()), distinct_.end());
+    double added(std::size_t n) const { return smooth && n > 1 ? 1.0 : 0.0; }
+
+    // exp(1 - |v| / |c|), for which libm takes its time.
+    double penalty(std::uint32_t voter, std::uint32_t length) {
+        auto &known = penalties[length % BLOCK];
+        if (known.voter != voter || known.length != length)
+            known = {voter, length, length ? std::exp(1 - static_cast<double>(voter) / length) : 0.0};
+        return known.penalty;
+    }
+
+    void load() override {
+        std::fill(totals, totals + BLOCK, 1.0);
         for (std::size_t c = first; c < last; ++c) {
-            const std::uint32_t length = candidates_.lengths[c];
-            which_[c - first] = static_cast<std::uint8_t>(
-                std::lower_bound(distinct_.begin(), distinct_.end(), length) - distinct_.begin());
+            const std::uint32_t length = candidates.lengths[c];
             double total = 1.0;
-            for (std::size_t n = 1; n <= orders_; ++n)
+            for (std::size_t n = 1; n <= orders; ++n)
                 total *= (length >= n ? static_cast<double>(length - n + 1) : 0.0) + added(n);
-            if (total > 0) totals_[c - first] = root(total, orders_);
+            if (total > 0) totals[c - first] = root(total, orders);
         }
     }
 
-    void grade(const Matches *matches, std::size_t v, double *out) {
+    void grade(const Matches *matches, std::size_t v, double *out) override {
         std::fill(out, out + BLOCK, 1.0);
-        for (std::size_t n = 1; n <= orders_; ++n)
+        for (std::size_t n = 1; n <= orders; ++n)
             for (std::size_t j = 0; j < BLOCK; ++j) out[j] *= static_cast<double>(matches[n - 1][j]) + added(n);
-        if (orders_ == 4)  // the usual case in a loop of its own, so that it is vectorised
-            for (std::size_t j = 0; j < BLOCK; ++j) out[j] = std::sqrt(std::sqrt(out[j])) / totals_[j];
+        if (orders == 4)  // the usual case in a loop of its own, so that it is vectorised
+            for (std::size_t j = 0; j < BLOCK; ++j) out[j] = std::sqrt(std::sqrt(out[j])) / totals[j];
         else
-            for (std::size_t j = 0; j < BLOCK; ++j) out[j] = root(out[j], orders_) / totals_[j];
-        double brevity[BLOCK];
-        const double voter = voters_.lengths[v];
-        for (std::size_t i = 0; i < distinct_.size(); ++i) {
-            const double length = distinct_[i];
-            brevity[i] = length >= voter ? 1.0 : length == 0 ? 0.0 : std::exp(1 - voter / length);
-        }
-        for (std::size_t j = 0; j < BLOCK; ++j) out[j] *= brevity[which_[j]];
+            for (std::size_t j = 0; j < BLOCK; ++j) out[j] = root(out[j], orders) / totals[j];
+        const std::uint32_t voter = voters.lengths[v];
+        for (std::size_t c = first; c < last; ++c)
+            if (candidates.lengths[c] < voter) out[c - first] *= penalty(voter, candidates.lengths[c]);
     }
 };
 
 // chrF: F_beta of the mean precision and the mean recall over the orders that both sides have.
-class Chrf {
-    const Sequences &candidates_, &voters_;
-    std::size_t orders_;
-    double factor_;
-    std::vector<std::vector<double>> totals_;  // for each order the candidates' n-grams, at least 1
-    double effective_[BLOCK];                  // how many orders each candidate has
+struct Chrf : Grader {
+    const double factor;
+    std::vector<std::vector<double>> totals;  // for each order the candidates' n-grams, at least 1
+    double effective[BLOCK];                  // how many orders each candidate has
 
-public:
     Chrf(const Sequences &candidates, const Sequences &voters, double beta)
-        : candidates_(candidates), voters_(voters), orders_(candidates.orders.size()), factor_(beta * beta),
-          totals_(orders_, std::vector<double>(BLOCK)) {}
+        : Grader(candidates, voters), factor(beta * beta), totals(orders, std::vector<double>(BLOCK)) {}
 
-    void load(std::size_t first, std::size_t last) {
-        std::fill(effective_, effective_ + BLOCK, 0.0);
-        for (std::size_t n = 1; n <= orders_; ++n) {
-            std::fill(totals_[n - 1].begin(), totals_[n - 1].end(), 1.0);
+    void load() override {
+        std::fill(effective, effective + BLOCK, 0.0);
+        for (std::size_t n = 1; n <= orders; ++n) {
+            std::fill(totals[n - 1].begin(), totals[n - 1].end(), 1.0);
             for (std::size_t c = first; c < last; ++c) {
-                if (candidates_.lengths[c] < n) continue;
-                totals_[n - 1][c - first] = static_cast<double>(candidates_.lengths[c] - n + 1);
-                effective_[c - first] += 1;
+                if (candidates.lengths[c] < n) continue;
+                totals[n - 1][c - first] = static_cast<double>(candidates.lengths[c] - n + 1);
+                effective[c - first] += 1;
             }
         }
     }
 
-    void grade(const Matches *matches, std::size_t v, double *out) const {
+    void grade(const Matches *matches, std::size_t v, double *out) override {
         double precision[BLOCK] = {}, recall[BLOCK] = {};
-        const std::size_t length = voters_.lengths[v], orders = std::min(orders_, length);
-        for (std::size_t n = 1; n <= orders; ++n) {
-            const double total = static_cast<double>(length - n + 1), *totals = totals_[n - 1].data();
+        const std::size_t length = voters.lengths[v], common = std::min(orders, length);
+        for (std::size_t n = 1; n <= common; ++n) {
+            const double own = static_cast<double>(length - n + 1), *theirs = totals[n - 1].data();
             for (std::size_t j = 0; j < BLOCK; ++j) {
                 const double m = matches[n - 1][j];
-                precision[j] += m / totals[j];
-                recall[j] += m / total;
+                precision[j] += m / theirs[j];
+                recall[j] += m / own;
             }
         }
         for (std::size_t j = 0; j < BLOCK; ++j) {
             const double p = precision[j], r = recall[j];
-            const double below = std::min(static_cast<double>(orders), effective_[j]) * (factor_ * p + r);
-            out[j] = (1.0 + factor_) * p * r / (p > 0 ? below : 1.0);
+            const double below = std::min(static_cast<double>(common), effective[j]) * (factor * p + r);
+            out[j] = (1.0 + factor) * p * r / (p > 0 ? below : 1.0);
         }
     }
 };
 
+std::unique_ptr<Grader> grader_of(Formula formula, double parameter, const Sequences &candidates,
+                                  const Sequences &voters) {
+    if (formula == Formula::family) return std::make_unique<Family>(candidates, voters, parameter);
+    if (formula == Formula::chrf) return std::make_unique<Chrf>(candidates, voters, parameter);
+    return std::make_unique<Bleu>(candidates, voters, formula == Formula::smoothed_bleu);
+}
+
 }  // namespace
 
 // Calls take(v, first, last, grades) for every voter and block of candidates.
-template <class Grader, class Take> void Index::each_block(bool self_voting, Grader &&grader, Take &&take) const {
+template <class Take> void Index::each_grade(Formula formula, double parameter, bool self_voting, Take &&take) const {
     check();
     const Sequences &voters = electorate(self_voting);
+    const auto grader = grader_of(formula, parameter, candidates_, voters);
     std::vector<BlockRows> rows;
     for (const Id known : known_) rows.emplace_back(known);
     std::vector<std::int32_t> matches(features_.orders.size() * BLOCK);
@@ -218,22 +223,13 @@ template <class Grader, class Take> void Index::each_block(bool self_voting, Gra
     for (std::size_t first = 0; first < candidates(); first += BLOCK) {
         const std::size_t last = std::min(first + BLOCK, candidates());
         for (std::size_t k = 0; k < features_.orders.size(); ++k) rows[k].load(candidates_.orders[k], first, last);
-        grader.load(first, last);
+        grader->first = first, grader->last = last;
+        grader->load();
         for (std::size_t v = 0; v < voters.lengths.size(); ++v) {
             for (std::size_t k = 0; k < features_.orders.size(); ++k) rows[k].count(voters.orders[k], v, by_order[k]);
-            grader.grade(by_order, v, grades);
+            grader->grade(by_order, v, grades);
             take(v, first, last, grades);
         }
-    }
-}
-
-template <class Take> void Index::each_grade(Formula formula, double parameter, bool self_voting, Take &&take) const {
-    const Sequences &voters = electorate(self_voting);
-    switch (formula) {
-    case Formula::family: return each_block(self_voting, Family(candidates_, voters, parameter), take);
-    case Formula::bleu: return each_block(self_voting, Bleu(candidates_, voters, false), take);
-    case Formula::smoothed_bleu: return each_block(self_voting, Bleu(candidates_, voters, true), take);
-    case Formula::chrf: return each_block(self_voting, Chrf(candidates_, voters, parameter), take);
     }
 }
 

@@ -1,8 +1,12 @@
-// Pieces between white space, cut exactly where Python's str.split() cuts, and characters of UTF-8 text.
+// What sequences are made of: pieces between white space, the unit "words", and characters. A text is valid UTF-8 (it
+// comes from a Python string), so a lead byte tells the width of its character.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace rangevote {
@@ -23,28 +27,29 @@ inline int space_at(const unsigned char *p, const unsigned char *end) {
 }
 
 constexpr std::uint64_t EACH = 0x0101010101010101ull;  // times a byte: eight of it
+constexpr std::uint64_t HIGH = 0x80 * EACH;
 
-#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-#define RANGEVOTE_EIGHT_AT_A_TIME 1
-
-// For eight bytes, the high bit of each below 0x21. Exact up to the first such byte, which is all that is
-// asked. Where a text has no byte that can begin wide white space, these are all that can end a word.
-inline std::uint64_t ends_of_words(std::uint64_t x) { return (x - 0x21 * EACH) & ~x & 0x80 * EACH; }
-inline unsigned first_byte(std::uint64_t mask) { return static_cast<unsigned>(__builtin_ctzll(mask)) >> 3; }
-#endif
-
+// Eight bytes as a number, the first one lowest. Compilers make one load of it, and one store.
 inline std::uint64_t load8(const unsigned char *p) {
-    std::uint64_t x;
-    std::memcpy(&x, p, 8);
+    std::uint64_t x = 0;
+    for (int i = 0; i < 8; ++i) x |= static_cast<std::uint64_t>(p[i]) << 8 * i;
     return x;
 }
-
-// Whether no white space outside ASCII can be in the text: it begins with one of four bytes (space_at).
-inline bool only_narrow_spaces(std::string_view text) {
-    for (const int lead : {0xC2, 0xE1, 0xE2, 0xE3})
-        if (std::memchr(text.data(), lead, text.size())) return false;
-    return true;
+inline void store8(char *to, std::uint64_t x) {
+    for (int i = 0; i < 8; ++i) to[i] = static_cast<char>(x >> 8 * i);
 }
+
+// Of a mask that has some of the eight high bits: the first byte that has one.
+inline unsigned first_byte(std::uint64_t mask) {
+#if defined(__GNUC__)
+    return static_cast<unsigned>(__builtin_ctzll(mask)) >> 3;
+#else
+    return static_cast<unsigned>((((mask & (0 - mask)) - 1) & EACH) * EACH >> 56) - 1;
+#endif
+}
+
+// For eight bytes, the high bit of each that is 0; exact up to the first of them, which is all that is asked.
+inline std::uint64_t zeros(std::uint64_t x) { return (x - EACH) & ~x & HIGH; }
 
 constexpr std::uint64_t MIX = 0x9E3779B97F4A7C15ull;
 
@@ -53,79 +58,155 @@ inline std::uint64_t mixed(std::uint64_t h, std::uint64_t chunk) {
     return h ^ (h >> 32);
 }
 
-// A number for a word: up to 8 bytes its bytes, so that number and length are the word; beyond, a hash.
-inline std::uint64_t digest(std::string_view word) {
-    const char *p = word.data();
-    std::size_t n = word.size();
-    std::uint64_t h = 0, chunk;
-    for (; n > 8; p += 8, n -= 8) {
-        std::memcpy(&chunk, p, 8);
-        h = mixed(h, chunk);
-    }
-    chunk = 0;
-    std::memcpy(&chunk, p, n);
-    return word.size() <= 8 ? chunk : mixed(h, chunk);
-}
-
-// Calls f(word, its digest) for the word that begins at p; returns where it ends.
-template <class F>
-const unsigned char *take_word(const unsigned char *p, const unsigned char *end, F &&f) {
-    const auto start = p;
-    do ++p;
-    while (p < end && !space_at(p, end));
-    const std::string_view word(reinterpret_cast<const char *>(start), static_cast<std::size_t>(p - start));
-    f(word, digest(word));
-    return p;
-}
-
-#ifdef RANGEVOTE_EIGHT_AT_A_TIME
-// The words from p on while there are 16 bytes to load, for a text with narrow spaces only. The usual word,
-// up to 15 bytes and a space, takes two loads, which give its end and its digest, and no loop over its bytes.
-template <class F>
-const unsigned char *take_words(const unsigned char *p, const unsigned char *stop, const unsigned char *end, F &&f) {
-    while (p < stop) {
-        const std::uint64_t x = load8(p), y = load8(p + 8);
-        const std::uint64_t in_x = ends_of_words(x), in_y = ends_of_words(y);
-        const unsigned n = in_x ? first_byte(in_x) : in_y ? 8 + first_byte(in_y) : 0;
-        if (n > 0 && p[n] == ' ') {
-            const std::uint64_t tail = (n < 8 ? x : y) & ((1ull << (8 * (n & 7))) - 1);
-            const std::string_view word(reinterpret_cast<const char *>(p), n);
-            f(word, n < 8 ? tail : n == 8 ? x : mixed(mixed(0, x), tail));
-            p += n + 1;
-        } else if (space_at(p, end)) {
-            ++p;
-        } else {
-            p = take_word(p, end, f);
-        }
-    }
-    return p;
-}
-#endif
-
-// Calls f(word, its digest) for every word of the text; `narrow`: it has no white space outside ASCII.
-template <class F> void each_word(std::string_view text, [[maybe_unused]] bool narrow, F &&f) {
+// Calls f(word, its digest) for every piece between the spaces of a text behind which eight more spaces stand.
+// Number and length are the word up to 8 bytes; beyond, the number is a hash.
+template <class F> void each_word(std::string_view text, F &&f) {
     auto p = reinterpret_cast<const unsigned char *>(text.data());
-    auto end = p + text.size();
-#ifdef RANGEVOTE_EIGHT_AT_A_TIME
-    if (narrow) {
-        if (text.size() >= 16) p = take_words(p, end - 15, end, f);
-        if (p >= end) return;
-        // the last bytes once more, with spaces behind them, so that there are 16 to load from each
-        unsigned char tail[32];
-        const auto left = static_cast<std::size_t>(end - p);
-        std::memset(tail, ' ', sizeof tail);
-        std::memcpy(tail, p, left);
-        take_words(tail, tail + left, tail + sizeof tail, f);
-        return;
+    const auto end = p + text.size();
+    for (; p < end; ++p) {
+        if (*p == ' ') continue;
+        const auto start = p;
+        std::uint64_t x = load8(p), spaces = zeros(x ^ ' ' * EACH), digest = 0;
+        for (; !spaces; spaces = zeros(x ^ ' ' * EACH)) {
+            digest = mixed(digest, x);
+            x = load8(p += 8);
+        }
+        const unsigned n = first_byte(spaces);
+        x &= (1ull << 8 * n) - 1;
+        digest = p == start ? x : n ? mixed(digest, x) : digest;
+        p += n;
+        f(std::string_view(reinterpret_cast<const char *>(start), static_cast<std::size_t>(p - start)), digest);
     }
-#endif
-    while (p < end)
-        if (const int width = space_at(p, end)) p += width;
-        else p = take_word(p, end, f);
 }
 
-// Calls f(code point) for every character that is not white space. The text is valid UTF-8 (it
-// comes from a Python string), so the lead byte tells the width.
+constexpr std::size_t PADDING = 24;  // room behind what is written, for spaces that each_word and the next loop read
+
+// The text with ' ' for every white space, in `out`, for each_word.
+inline std::string_view plainly_spaced(std::string_view text, std::string &out) {
+    if (out.size() < text.size() + PADDING) out.resize(text.size() + PADDING);
+    auto p = reinterpret_cast<unsigned char *>(out.data());
+    const auto end = p + text.size();
+    std::memcpy(p, text.data(), text.size());
+    std::memset(end, ' ', PADDING);
+    std::uint8_t others[16] = {};  // whether there may be white space of another kind; sixteen bytes at a time
+    for (auto q = p; q < end; q += 16)
+        for (int i = 0; i < 16; ++i) {
+            const auto control = static_cast<std::uint8_t>(q[i] - 0x09), wide = static_cast<std::uint8_t>(q[i] - 0xE1);
+            others[i] |= (control < 0x17) | (wide < 3) | (q[i] == 0xC2);
+        }
+    if (load8(others) | load8(others + 8))
+        while (p < end) {
+            const int width = space_at(p, end);
+            if (width) std::memset(p, ' ', static_cast<std::size_t>(width));
+            p += width ? width : 1;
+        }
+    return {out.data(), text.size()};
+}
+
+enum class Kind { space, skip, word, mark, alone };
+
+struct Characters {  // the characters from `first` to the next row
+    std::uint32_t first;
+    int kind, shift;  // how far on their lower case is
+
+    static constexpr int EVEN = 1 << 21;  // that of even characters is the next; EVEN + 1: of odd ones
+    std::uint32_t lower(std::uint32_t point) const {
+        if (shift < EVEN) return point + static_cast<std::uint32_t>(shift);
+        return point + (point % 2 == static_cast<std::uint32_t>(shift - EVEN));
+    }
+};
+
+inline constexpr Characters CHARACTERS[] = {
+#include "../src/rangevote/kernel/characters.inc"
+};
+inline constexpr std::size_t ROWS = sizeof CHARACTERS / sizeof *CHARACTERS;
+
+// The row of the first character of every 256: the row of any other is not far behind.
+inline const std::array<std::uint16_t, 0x1100> PAGES = [] {
+    std::array<std::uint16_t, 0x1100> pages{};
+    std::size_t row = 0;
+    for (std::uint32_t page = 0; page < pages.size(); ++page) {
+        while (row + 1 < ROWS && CHARACTERS[row + 1].first <= page << 8) ++row;
+        pages[page] = static_cast<std::uint16_t>(row);
+    }
+    return pages;
+}();
+
+inline const Characters &characters_of(std::uint32_t point) {
+    std::size_t row = PAGES[point >> 8];
+    while (row + 1 < ROWS && CHARACTERS[row + 1].first <= point) ++row;
+    return CHARACTERS[row];
+}
+
+inline const std::array<Characters, 128> ASCII = [] {  // as the others, but that `first` is the lower case
+    std::array<Characters, 128> rows{};
+    for (std::uint32_t point = 0; point < rows.size(); ++point) {
+        const Characters &row = characters_of(point);
+        rows[point] = Characters{row.lower(point), row.kind, 0};
+    }
+    return rows;
+}();
+
+// For eight ASCII characters, the high bit of each from `low` to `high`.
+inline std::uint64_t between(std::uint64_t x, unsigned low, unsigned high) {
+    return (x + (0x80 - low) * EACH) & ~(x + (0x7F - high) * EACH) & HIGH;
+}
+
+// The unit "words" (kernel/plain.py, which gives the same): the text in lower case with spaces between its words, in
+// `out`, for each_word. Nothing that is written is longer than twice what was read.
+inline std::string_view spaced(std::string_view text, std::string &out) {
+    if (out.size() < 2 * text.size() + PADDING) out.resize(2 * text.size() + PADDING);
+    auto p = reinterpret_cast<const unsigned char *>(text.data());
+    const auto end = p + text.size();
+    char *to = out.data();
+    bool alone = false;  // what was written last is a word by itself
+    while (p < end) {
+        if (end - p >= 8) {  // the letters, digits and spaces up to the next other character, at most eight
+            std::uint64_t x = load8(p);
+            const std::uint64_t wide = x & HIGH;
+            x ^= wide;
+            x += between(x, 'A', 'Z') >> 2;  // 0x20, the way to lower case
+            const std::uint64_t plain = (between(x, 'a', 'z') | between(x, '0', '9') | between(x, ' ', ' ')) & ~wide;
+            const std::uint64_t other = plain ^ HIGH;
+            if (const unsigned n = other ? first_byte(other) : 8) {
+                if (alone) *to++ = ' ';
+                alone = false;
+                store8(to, x);
+                to += n;
+                p += n;
+                if (n == 8) continue;
+            }
+        }
+        std::uint32_t point = *p++, lower;
+        Kind kind;
+        if (point < 0x80) {
+            lower = ASCII[point].first;
+            kind = static_cast<Kind>(ASCII[point].kind);
+        } else {
+            const int more = point < 0xE0 ? 1 : point < 0xF0 ? 2 : 3;
+            point &= 0x3Fu >> more;
+            for (int i = 0; i < more; ++i) point = point << 6 | (*p++ & 0x3Fu);
+            const Characters &row = characters_of(point);
+            lower = row.lower(point);
+            kind = static_cast<Kind>(row.kind);
+        }
+        if (kind == Kind::skip) continue;
+        if (kind == Kind::space || kind == Kind::alone || (kind == Kind::word && alone)) *to++ = ' ';
+        alone = kind == Kind::alone || (kind == Kind::mark && alone);
+        if (kind == Kind::space) continue;
+        if (lower < 0x80) {
+            *to++ = static_cast<char>(lower);
+            continue;
+        }
+        const int more = lower < 0x800 ? 1 : lower < 0x10000 ? 2 : 3;
+        *to++ = static_cast<char>(~(0x7Fu >> more) | lower >> (6 * more));
+        for (int i = more - 1; i >= 0; --i) *to++ = static_cast<char>(0x80u | (lower >> (6 * i) & 0x3Fu));
+    }
+    std::memset(to, ' ', 8);
+    return {out.data(), static_cast<std::size_t>(to - out.data())};
+}
+
+// Calls f(code point) for every character that is not white space.
 template <class F> void each_char(std::string_view text, F &&f) {
     auto p = reinterpret_cast<const unsigned char *>(text.data());
     const auto end = p + text.size();

@@ -30,7 +30,7 @@ KEY_MIX = 0xD6E8FEB86659FD93
     [
         (
             "text.hpp",
-            ["h = (h ^ chunk) * MIX;", "return h ^ (h >> 32);", ": mixed(h, chunk)", f"0x{MIX:X}ull"],
+            ["h = (h ^ chunk) * MIX;", "return h ^ (h >> 32);", "mixed(digest, x)", f"0x{MIX:X}ull"],
         ),
         ("table.hpp", ["key ^= key >> 32;", f"key *= 0x{KEY_MIX:X}ull;", "(key ^ (key >> 32))"]),
     ],
