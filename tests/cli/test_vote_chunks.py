@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 from rangevote.cli.vote import Voting
 from rangevote.election.settings import Settings
-from rangevote.formats import ReadOptions, open_stream, read, writer
+from rangevote.formats import ReadOptions, read, writer
 from rangevote.formats.reader import chunk_entries, read_chunks
 from rangevote.formats.result_writer import ResultShape
+from rangevote.text import open_stream
 from tests.cli.conftest import ballot
 from tests.cli.conftest import lines as as_lines
 

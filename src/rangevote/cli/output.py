@@ -130,7 +130,6 @@ class OutputFile(Sink):
         self.path, self._target, self._table = path, regular_file(path), table
         self.name = str(path)
         self.partial, self._notes = (Path(f"{self._target}{end}") for end in (".partial", ".partial.json"))
-        self._written = False
         self._refuse_existing(resume, force)
         try:
             self._file = open(self.partial, "ab+", buffering=BUFFER)  # noqa: SIM115  closed by close()
@@ -207,10 +206,6 @@ class OutputFile(Sink):
         self._file.truncate(size)
         self._file.seek(0, os.SEEK_END)
 
-    def write(self, line: bytes) -> None:
-        self._written = True
-        super().write(line)
-
     def finish(self) -> None:
         """Write everything to the disk, then give the file its name."""
         try:
@@ -237,13 +232,14 @@ class OutputFile(Sink):
     def close(self) -> str:
         if self._file.closed:
             return ""
-        if not (self.done or self._written):
-            self.discard()
-            return ""
         try:
             self._file.close()
+            empty = not self.partial.stat().st_size
         except OSError as error:
             self._fail(error)
+        if empty:
+            self.discard()
+            return ""
         return f"Results so far are kept in {self.partial}; continue with --resume."
 
     def discard(self) -> None:

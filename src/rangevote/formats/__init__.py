@@ -7,23 +7,10 @@ from functools import partial
 from importlib import import_module
 
 from rangevote.errors import choose
-from rangevote.formats.reader import FORMATS, Entry, Reading, ReadOptions, SeenIds, read, repeated
+from rangevote.formats.reader import FORMATS, Entry, ReadOptions, read
 from rangevote.hypothesis import Ballot
-from rangevote.text import Stream, open_stream
 
-__all__ = [
-    "FORMATS",
-    "WRITERS",
-    "Entry",
-    "ReadOptions",
-    "Reading",
-    "SeenIds",
-    "Stream",
-    "open_stream",
-    "read",
-    "repeated",
-    "writer",
-]
+__all__ = ["FORMATS", "WRITERS", "Entry", "ReadOptions", "read", "writer"]
 
 #: The function of each format that is written, in its module: from ballots and the name of the format to the
 #: bytes of a file. What a format cannot express is refused rather than lost.
