@@ -111,8 +111,8 @@ def test_the_report_is_text_and_json_and_a_page(run, tmp_path):
     shown = run("study", "report", path).out.decode()
     assert "all answers but ties       7      1  0.0703" in shown
     data = json.loads(run("study", "report", path, "--to", "json").out)
-    assert data["sign_test"]["p"] == pytest.approx(18 / 256)
-    assert data["sign_test_much"] == {
+    assert data["counts"]["sign_test"]["p"] == pytest.approx(18 / 256)
+    assert data["counts"]["sign_test_much"] == {
         **{"better": 2, "worse": 0, "p": 0.5, "share": 1.0},
         "interval": [pytest.approx(0.1581, abs=1e-4), 1.0],
     }

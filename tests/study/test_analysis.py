@@ -77,7 +77,7 @@ def test_who_fails_the_attention_checks_is_left_out_and_checks_are_never_among_t
     judge(path, [1] * 6 + right, 0)
     judge(path, [-2] * 6 + right[:2] + [-1 if value == 0 else 0 for value in right[2:]], 1)
     result = findings(path)
-    told = [(person.passed, person.failed, person.excluded) for person in result.annotators]
+    told = [(person.checks_passed, person.checks_failed, person.excluded) for person in result.annotators]
     assert told == [(4, 0, False), (2, 2, True)]
     assert tuple(result.counts.answers.values()) == (0, 0, 0, 6, 0)
     assert result.complete
@@ -89,7 +89,7 @@ def test_who_passes_exactly_the_share_of_the_attention_checks_stays(tmp_path, pa
     right = right_answers(path)
     judge(path, [1] * 25 + right[:passed] + [-1 if value == 0 else 0 for value in right[passed:]])
     [person] = findings(path).annotators
-    assert (person.passed, person.failed, person.excluded) == (passed, 25 - passed, excluded)
+    assert (person.checks_passed, person.checks_failed, person.excluded) == (passed, 25 - passed, excluded)
 
 
 def test_second_judgements_are_no_results_but_show_who_agrees_with_themselves(tmp_path):

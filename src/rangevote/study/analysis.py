@@ -82,8 +82,8 @@ class Person(Struct, frozen=True, kw_only=True):
     counts: Answers
     cannot_judge: int
     left_right: Split
-    passed: int
-    failed: int
+    checks_passed: int
+    checks_failed: int
     changed: int
     median_seconds: float | None
     without_image: int
@@ -222,8 +222,8 @@ def _person(snapshot: Snapshot, number: int, current: Sequence[Judgement]) -> Pe
         counts=count_answers(row.resolved for row in items if row.resolved is not None),
         cannot_judge=sum(row.cannot for row in items),
         left_right=split(sum(value < 0 for value in shown), sum(value > 0 for value in shown)),
-        passed=sum(checks),
-        failed=len(checks) - sum(checks),
+        checks_passed=sum(checks),
+        checks_failed=len(checks) - sum(checks),
         changed=sum(row.annotator == number and row.supersedes is not None for row in snapshot.rows),
         median_seconds=statistics.median(durations) / 1000 if durations else None,
         without_image=sum(row.image_missing for row in mine),

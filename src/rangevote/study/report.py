@@ -13,7 +13,7 @@ import importlib.resources
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from html import escape
 from typing import Any
 
@@ -149,7 +149,7 @@ def tables(findings: Findings) -> list[Table]:
         note = "the first judgement counts; alpha: Krippendorff's, ordinal, of both"
         result.append(_table("Judged twice", columns, rows, [note]))
     if plan.checks:
-        rows = [_row(_name(one), one.passed, one.failed) for one in people]
+        rows = [_row(_name(one), one.checks_passed, one.checks_failed) for one in people]
         result.append(_table("Attention checks", ("annotator", "passed", "failed"), rows))
     return result
 
@@ -450,31 +450,16 @@ def to_record(snapshot: Snapshot) -> str:
         "agreement": "Krippendorff's alpha, ordinal",
         "collected": {"from": min(times, default=None), "to": max(times, default=None)},
         "personal_data": "no names, no addresses; only what annotators write into comments",
-        "results": as_data(analyse(snapshot), items=False),
+        "results": as_data(analyse(snapshot), without=("plan", "judged_items")),
     }
     return json.dumps(record, ensure_ascii=False, indent=1) + "\n"
 
 
-def as_data(findings: Findings, *, items: bool = True) -> dict[str, Any]:
-    """Findings as plain data for JSON; numbers are not rounded."""
-    plan = findings.plan
-    data: dict[str, Any] = msgspec.to_builtins(findings)
-    for one in (data, *data["annotators"]):
-        one |= one.pop("counts")
+def as_data(findings: Findings, *, without: Container[str] = ()) -> dict[str, Any]:
+    """Verdict and findings as plain data for JSON; numbers are not rounded."""
+    data = {"verdict": verdict(findings), **msgspec.to_builtins(findings)}
+    del data["plan"]["completion_code"]  # for annotators who have finished
     for person in data["annotators"]:
         sides = person["left_right"]
         person["left_right"] = {"left": sides.pop("better"), "right": sides.pop("worse"), **sides}
-        person["checks"] = {name: person.pop(name) for name in ("passed", "failed")}
-    excluded = [person.name for person in findings.annotators if person.excluded]
-    about = {
-        "title": plan.title,
-        "systems": list(plan.systems),
-        "verdict": verdict(findings),
-        "planned": plan.stop,
-        "unit": "item",
-        "combined_by": plan.combine if plan.per_item > 1 else None,
-        "identical_not_shown": plan.automatic,
-        "exclusion": {"pass_share": plan.pass_share, "excluded": excluded},
-    }
-    left_out = {"plan"} if items else {"plan", "judged_items"}
-    return about | {name: value for name, value in data.items() if name not in left_out}
+    return {name: value for name, value in data.items() if name not in without}
