@@ -21,7 +21,7 @@ import torch
 from msgspec.structs import replace
 
 import rangevote as rv
-from experiments.checkpoint import load_checkpoint
+from experiments.checkpoint import load_checkpoint, read_card
 from experiments.data import read_items
 from experiments.panel_scores import References, choose
 from experiments.panel_tables import (
@@ -199,7 +199,9 @@ def ensemble(
     ours = [choose(development, list(family)) for family in families]
     [mean] = [mean for mean in MEANS for search in SEARCHES if ensemble_name(mean, search) == ours[0]]
     split = Split(plan, "test")
+    cards = {f"seed {trial.seed}": read_card(trial.model.output) for trial in plan.trials}
     return {
+        "dev_loss": {member: card["training"]["dev_loss"] for member, card in cards.items()},
         "looked_at": sum(map(len, families)),
         "chosen": {"ensemble": ours[0], "panel": ours[1]},
         "development": development,
