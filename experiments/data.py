@@ -4,17 +4,13 @@ A split is a JSON Lines file of `{"id", "source", "references"}`, written once a
 captions have the images' features in an array beside it, in the same order.
 
 Features are the 2,048 numbers of Inception V3's last pooling layer. Two networks of that name give different
-ones, so a model can only be used with the kind that it was trained on: a file of features, or torchvision's
-weights, for training and use alike.
+ones, so a model can only be used with the kind that it was trained on.
 """
 
 from __future__ import annotations
 
 import gzip
-import importlib
 import json
-import os
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.show_and_tell import Floats
 from experiments.vocabulary import plain_words
-from rangevote.errors import DataError, MissingExtra, SetupError, nearest
+from rangevote.errors import DataError, nearest
 from rangevote.models.ngram import read_lines
 from rangevote.text import write_atomically
 
@@ -71,13 +66,12 @@ class Items:
 
 def prepare_captions(output: Path, *, split: str, captions: Path, features: Path) -> None:
     """Step "data": the images of a split that have features, with their captions as plain words."""
-    stored = StoredFeatures(features)
     listed = json.loads(captions.read_bytes())["images"]
     images = [image for image in listed if image["split"] == split]
     if not images:
         raise DataError(f"there are no images of the split {split!r}", where=captions.name)
     names = [str(image["file"]) for image in images]
-    np.save(beside(output), stored(names).astype(stored.features.dtype))
+    np.save(beside(output), StoredFeatures(features)(names))
     references = [[plain_words(text) for text in image["captions"]] for image in images]
     _write(output, names, references)
 
@@ -127,88 +121,19 @@ def _text(line: bytes) -> str:
     return line.decode().rstrip("\r\n")
 
 
-Paths = Sequence[str | os.PathLike[str]]
-
-
 class StoredFeatures:
     """Features by the name of the image file, from an .npz file with `names` and `features`."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-        try:
-            with np.load(path, allow_pickle=False) as found:
-                names, self.features = found["names"], found["features"]  # (images,), (images, features)
-        except OSError as error:
-            raise SetupError(f"cannot read the features {self.path}: {error.strerror or error}.") from error
-        except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise SetupError(
-                f"{self.path} is no file of features ({error}): it must be an .npz file with the arrays "
-                f"'names' and 'features'."
-            ) from error
-        if self.features.ndim != 2 or len(names) != len(self.features):
-            raise SetupError(f"{self.path}: {len(names)} names, but features of shape {self.features.shape}.")
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with np.load(path, allow_pickle=False) as arrays:
+            names, self.features = arrays["names"], arrays["features"]  # (images,), (images, features)
         self._rows = {str(name): row for row, name in enumerate(names)}
 
-    def __call__(self, paths: Paths) -> Floats:
-        """Features (images, features); folders in the paths do not matter."""
-        return np.stack([self.features[self._row(Path(path).name)] for path in paths]).astype(np.float32)
-
-    def _row(self, name: str) -> int:
-        if name not in self._rows:
-            raise DataError(f"no features of {name!r} in {self.path}.{nearest(name, self._rows)}")
-        return self._rows[name]
-
-
-class Inception:
-    """Features by torchvision's Inception V3 with its ImageNet weights, downloaded at first use."""
-
-    def __init__(self, batch: int = 16) -> None:
-        self._batch = batch
-        self._models: Any = _package("torchvision.models")
-        self._images: Any = _package("PIL.Image")
-        self._net: Any = None
-
-    def __call__(self, paths: Paths) -> Floats:
-        """Features (images, 2,048)."""
-        import torch
-
-        if self._net is None:
-            self._load()
-        parts = []
-        for first in range(0, len(paths), self._batch):
-            pixels = torch.stack([self._read(path) for path in paths[first : first + self._batch]])
-            with torch.no_grad():
-                parts.append(self._net(pixels).float().numpy())
-        return np.concatenate(parts)
-
-    def _load(self) -> None:
-        import torch
-
-        weights = self._models.Inception_V3_Weights.IMAGENET1K_V1
-        try:
-            net = self._models.inception_v3(weights=weights)
-        except OSError as error:  # no network
-            raise SetupError(
-                f"cannot load torchvision's weights of Inception V3: {error}. Where there is no network, "
-                f"use a file of features (StoredFeatures)."
-            ) from error
-        net.fc = torch.nn.Identity()  # what is left is the pooling layer's output
-        self._net, self._prepare = net.eval(), weights.transforms()
-
-    def _read(self, path: str | os.PathLike[str]) -> Any:
-        """Pixels (3, 299, 299)."""
-        try:
-            with self._images.open(path) as image:
-                return self._prepare(image.convert("RGB"))
-        except (OSError, ValueError, self._images.DecompressionBombError) as error:
-            raise DataError(f"cannot read the image {os.fspath(path)}: {error}") from error
-
-
-def _package(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtra(
-            f"features of image files need {module.partition('.')[0]}, which is not installed. "
-            f"Install both with: pip install torchvision pillow; or use a file of features (StoredFeatures)."
-        ) from error
+    def __call__(self, names: Sequence[str]) -> NDArray[Any]:
+        """Features (images, features)."""
+        for name in names:
+            if name not in self._rows:
+                raise DataError(f"no features of {name!r} in {self.path}.{nearest(name, self._rows)}")
+        found: NDArray[Any] = self.features[[self._rows[name] for name in names]]
+        return found

@@ -4,7 +4,8 @@
 
 COCO_FOLDER holds `annotations/captions_{train,val}2014.json` and the images in `train2014/` and `val2014/`.
 As in the paper, the validation images are what is reported on; the last 2,000 training images are kept out
-to stop by. Features are those of torchvision's Inception V3, whose weights are downloaded.
+to stop by. Features are those of torchvision's Inception V3, whose weights are downloaded (pip install
+torchvision pillow).
 """
 
 from __future__ import annotations
@@ -48,15 +49,38 @@ def prepare(folder: Path, output: Path, read_features: FeatureReader, held_out: 
     (output / "captions.json").write_text(json.dumps({"images": images}), encoding="utf-8")
 
 
+class Inception:
+    """Features by torchvision's Inception V3 with its ImageNet weights, downloaded at first use."""
+
+    def __init__(self, batch: int = 64) -> None:
+        import torch
+        from torchvision.models import Inception_V3_Weights, inception_v3
+
+        weights = Inception_V3_Weights.IMAGENET1K_V1
+        net = inception_v3(weights=weights)
+        net.fc = torch.nn.Identity()  # what is left is the pooling layer's output
+        self._net, self._pixels, self._batch = net.eval(), weights.transforms(), batch
+
+    def __call__(self, paths: Sequence[Path]) -> Any:
+        """Features (images, 2,048)."""
+        import torch
+        from PIL import Image
+
+        parts = []
+        for first in range(0, len(paths), self._batch):
+            images = [Image.open(path).convert("RGB") for path in paths[first : first + self._batch]]
+            with torch.no_grad():
+                parts.append(self._net(torch.stack(list(map(self._pixels, images)))).float().numpy())
+        return np.concatenate(parts)
+
+
 def main() -> int:
     """Parse, look at 123,287 images, write."""
     parser = argparse.ArgumentParser(description="MSCOCO 2014 as the captions experiment reads it.")
     parser.add_argument("folder", type=Path, help="annotations/, train2014/ and val2014/")
     parser.add_argument("output", type=Path, help="where captions.json and the features go")
     options = parser.parse_args()
-    from experiments.data import Inception
-
-    prepare(options.folder, options.output, Inception(batch=64))
+    prepare(options.folder, options.output, Inception())
     return 0
 
 

@@ -6,8 +6,7 @@ follow.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,14 +17,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from experiments.vocabulary import END, PAD, START, Vocabulary, next_token
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import UsageError
 from rangevote.models.protocol import Integers, Step
 
 Floats = NDArray[np.floating[Any]]
-#: The features of an image (features,), or the path of one for a model that can see.
-Image = Floats | Sequence[float] | str | os.PathLike[str]
-#: Paths of images -> their features (images, features); `inception.py` has two.
-FeatureReader = Callable[[Sequence[str | os.PathLike[str]]], Floats]
+#: The features of an image (features,).
+Image = Floats
 
 
 @dataclass(frozen=True)
@@ -97,23 +94,13 @@ class State:
 
 
 class ShowAndTell:
-    """P(next word | image, words), a `LanguageModel` whose inputs are feature vectors.
-
-    With `read_features`, which turns image files into the kind of features that the model was trained on,
-    paths are inputs too.
-    """
+    """P(next word | image, words), a `LanguageModel` whose inputs are feature vectors."""
 
     kind = "show_and_tell"
     ends = (END,)
 
-    def __init__(
-        self,
-        options: ShowAndTellOptions,
-        vocabulary: Vocabulary,
-        *,
-        read_features: FeatureReader | None = None,
-    ) -> None:
-        self.options, self.vocabulary, self.read_features = options, vocabulary, read_features
+    def __init__(self, options: ShowAndTellOptions, vocabulary: Vocabulary) -> None:
+        self.options, self.vocabulary = options, vocabulary
         self.net = ShowAndTellNet(options, len(vocabulary))
 
     @torch.no_grad()
@@ -121,7 +108,8 @@ class ShowAndTell:
         """Look at the images, each once."""
         self.net.eval()
         weight = self.net.output.weight
-        features = torch.as_tensor(self._features(inputs), dtype=weight.dtype, device=weight.device)
+        vectors = np.stack(inputs).astype(np.float32)  # (images, features)
+        features = torch.as_tensor(vectors, dtype=weight.dtype, device=weight.device)
         return State(*self.net.begin(features))
 
     @torch.no_grad()
@@ -149,28 +137,3 @@ class ShowAndTell:
     def source(self, input: Image) -> list[int]:
         """An image is no text."""
         return []
-
-    def _features(self, inputs: Sequence[Image]) -> Floats:
-        """Features (images, features) of all inputs, whether vectors or paths."""
-        if isinstance(inputs, (str, os.PathLike)):
-            raise UsageError(f"inputs is one path, {os.fspath(inputs)!r}; give a list of images.")
-        paths = [one for one in inputs if isinstance(one, (str, os.PathLike))]
-        if paths and self.read_features is None:
-            raise UsageError(
-                f"{os.fspath(paths[0])!r} is a path, and this model takes feature vectors. "
-                f"Give it `read_features`: StoredFeatures or Inception, as in training."
-            )
-        seen = iter(self.read_features(paths)) if paths and self.read_features is not None else iter(())
-        vectors = [next(seen) if isinstance(one, (str, os.PathLike)) else one for one in inputs]
-        return np.stack([self._vector(i, vector) for i, vector in enumerate(vectors)])
-
-    def _vector(self, number: int, vector: Any) -> Floats:
-        found = np.asarray(vector, dtype=np.float32)
-        if found.shape != (self.options.features,):
-            raise DataError(
-                f"features of shape {found.shape}; this model takes {self.options.features} an image",
-                field=f"inputs[{number}]",
-            )
-        if not np.isfinite(found).all():
-            raise DataError("a feature is infinite or no number", field=f"inputs[{number}]")
-        return found

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from experiments.data import read_items
 from experiments.show_and_tell import ShowAndTell, ShowAndTellOptions
-from experiments.training_loop import SCHEDULES, Captions, Pair, Pairs, checked_captions, checked_pairs, train
+from experiments.training_loop import SCHEDULES, Captions, Pair, Pairs, train
 from experiments.training_record import fingerprint
 from experiments.transformer import PRESETS, Transformer
 from experiments.vocabulary import Bpe, Words, plain_words
@@ -128,9 +128,6 @@ def train_captioner(
     quiet: bool = False,
 ) -> ShowAndTell:
     """Train on features (images, features) and the captions of each image; see `train_translator`."""
-    features, dev_features = np.asarray(features), np.asarray(dev_features)
-    checked_captions(features, captions, "features")
-    checked_captions(dev_features, dev_captions, "dev_features")
     shape = ShowAndTellOptions(features.shape[1], options.units, options.embedding, options.dropout)
 
     def prepare() -> tuple[ShowAndTell, Captions, Captions]:
@@ -164,7 +161,6 @@ def train_translator(
     A run that was interrupted in `folder` goes on; one that has ended there, with the same options and data,
     is loaded. The folder is then a checkpoint for `load_checkpoint`.
     """
-    pairs, dev_pairs = checked_pairs(pairs, "pairs"), checked_pairs(dev_pairs, "dev_pairs")
     shape = PRESETS[options.preset]
     if options.dropout is not None:
         shape = replace(shape, dropout=options.dropout)

@@ -33,7 +33,7 @@ from experiments.steps import say
 from experiments.training_record import Log, Position, State, check_fingerprint, in_order
 from experiments.transformer import padded
 from experiments.vocabulary import END, PAD, START, Vocabulary
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import UsageError
 from rangevote.models.protocol import Integers
 
 if TYPE_CHECKING:
@@ -91,34 +91,6 @@ class Captions:
         """See `Examples.take`; the inputs are features (batch, features)."""
         images = torch.from_numpy(self._image[numbers])
         return self._features[images], padded([self._targets[n] for n in numbers.tolist()])
-
-
-def checked_pairs(pairs: Sequence[Pair], name: str) -> list[Pair]:
-    """Pairs of texts, at least one."""
-    found = [tuple(pair) for pair in pairs]
-    for number, pair in enumerate(found):
-        if len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise UsageError(f"{name}[{number}] must be a source and a target, got {pair!r:.60}.")
-    if not found:
-        raise DataError("there are no pairs", field=name)
-    return [(pair[0], pair[1]) for pair in found]
-
-
-def checked_captions(features: NDArray[Any], captions: Sequence[Sequence[str]], name: str) -> None:
-    """One row of numbers for each image, and captions for it."""
-    if features.ndim != 2 or len(features) != len(captions):
-        raise DataError(
-            f"features of shape {features.shape} for the captions of {len(captions)} images; "
-            f"give one row for each image",
-            field=name,
-        )
-    if not np.isfinite(features).all():
-        raise DataError("a feature is infinite or no number", field=name)
-    for number, texts in enumerate(captions):
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise UsageError(f"{name}: captions[{number}] must be a list of texts, got {texts!r:.60}.")
-    if not any(len(texts) for texts in captions):
-        raise DataError("there are no captions", field=name)
 
 
 def batches(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 
 import numpy as np
 import pytest
-from experiments.data import Inception, StoredFeatures, prepare_captions, prepare_translation, read_items
+from experiments.data import StoredFeatures, prepare_captions, prepare_translation, read_items
 from experiments.prepare_mscoco import prepare
 
-from rangevote.errors import DataError, MissingExtra, SetupError
+from rangevote.errors import DataError
 from tests.experiments.tiny_data import SIZES, make_captions, make_translation
 
 
@@ -66,41 +65,11 @@ def test_mscoco_becomes_the_files_that_the_captions_experiment_reads(tmp_path):
     assert read_items(tmp_path / "test.jsonl.gz").references[0] == ["a dog 2", "a dog 5"]
 
 
-@pytest.fixture
-def stored(tmp_path):
-    path = tmp_path / "features.npz"
-    np.savez(
-        path, names=np.array(["one.jpg", "two.jpg"]), features=np.arange(6, dtype=np.float16).reshape(2, 3)
-    )
-    return StoredFeatures(path)
-
-
-def test_features_are_found_by_the_name_of_the_file_whatever_its_folder(stored):
-    found = stored(["images/two.jpg", "one.jpg", "/elsewhere/two.jpg"])
-    assert found.dtype == np.float32
-    assert found.tolist() == [[3, 4, 5], [0, 1, 2], [3, 4, 5]]
+def test_features_are_found_by_the_name_of_the_file(tmp_path):
+    path, features = tmp_path / "features.npz", np.arange(6, dtype=np.float16).reshape(2, 3)
+    np.savez(path, names=np.array(["one.jpg", "two.jpg"]), features=features)
+    stored = StoredFeatures(path)
+    assert stored(["two.jpg", "one.jpg", "two.jpg"]).tolist() == [[3, 4, 5], [0, 1, 2], [3, 4, 5]]
+    assert stored(["one.jpg"]).dtype == np.float16
     with pytest.raises(DataError, match=r"'tow\.jpg' in .*features\.npz\. Did you mean 'two\.jpg'"):
         stored(["tow.jpg"])
-
-
-@pytest.mark.parametrize(
-    ("arrays", "told"),
-    [
-        (None, "is no file of features"),
-        ({"names": ["a"]}, r"must be an \.npz file with the arrays 'names' and 'features'"),
-        ({"names": ["a"], "features": np.zeros((2, 3))}, r"1 names, but features of shape \(2, 3\)"),
-    ],
-)
-def test_a_file_of_something_else_is_refused(tmp_path, arrays, told):
-    path = tmp_path / "other.npz"
-    path.write_text("no features")
-    if arrays:
-        np.savez(path, **arrays)
-    with pytest.raises(SetupError, match=rf"other\.npz.*{told}"):
-        StoredFeatures(path)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("torchvision") is not None, reason="torchvision is installed")
-def test_without_torchvision_it_is_said_what_to_install():
-    with pytest.raises(MissingExtra, match=r"need torchvision, .* pip install torchvision"):
-        Inception()

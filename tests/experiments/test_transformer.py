@@ -163,14 +163,12 @@ def test_the_presets_have_the_size_that_the_paper_tells(preset, millions):
 @pytest.mark.parametrize(
     ("misuse", "told"),
     [
-        (lambda: lively_model().start("a dog"), "inputs is one text, 'a dog'; give a list of texts"),
-        (lambda: lively_model().start([[2, 99]]), r"tokens \[2, 99\]; those of a source go from 3 to 15"),
         (lambda: TransformerOptions(dimension=30), "dimension 30 does not divide into 4 heads"),
         (lambda: TransformerOptions(layers=0), "all sizes must be 1 or more"),
         (lambda: TransformerOptions(dropout=1.0), r"dropout 1\.0; it goes from 0 to below 1"),
     ],
 )
-def test_misuse_is_refused(misuse, told):
+def test_a_shape_that_cannot_be_is_refused(misuse, told):
     with pytest.raises(UsageError, match=told):
         misuse()
 
