@@ -139,14 +139,30 @@ bool read_logprob(nb::handle value, double &number) {
     return number <= 0.0;  // not NaN
 }
 
-// The fields of a hypothesis in their order (hypothesis.py, Hypothesis); those after SAMPLED but MEMBER are rare.
-enum Field { TEXT, TOKENS, LOGPROB, STATE, FINISHED, SAMPLED, WEIGHT, RANKED_BY, MEMBER };
+// The fields of a hypothesis that most have (hypothesis.py, Hypothesis); the first five have values to keep.
+enum Field { TEXT, LOGPROB, TOKENS, MEMBER, FINISHED, SAMPLED, FIELDS };
+constexpr const char *NAMES[FIELDS] = {"text", "logprob", "tokens", "member", "finished", "sampled"};
+
+// The field of a name; FIELDS if it is another one. Readers of JSON give the same object for each occurrence of a
+// short name, so `seen` has the names of before.
+int field_of(PyObject *name, PyObject *(&seen)[FIELDS]) {
+    for (int field = 0; field < FIELDS; ++field)
+        if (seen[field] == name) return field;
+    if (!PyUnicode_CheckExact(name)) return FIELDS;
+    for (int field = 0; field < FIELDS; ++field)
+        if (PyUnicode_CompareWithASCIIString(name, NAMES[field]) == 0) {
+            seen[field] = name;
+            return field;
+        }
+    return FIELDS;
+}
 
 // Whether a value of a usual field has nothing to refuse.
-bool is_usual(std::size_t field, PyObject *value) {
+bool is_usual(int field, PyObject *value) {
     double number;
     if (field == LOGPROB) return read_logprob(value, number);
-    if (field != TOKENS) return (field == TEXT || field == MEMBER) && PyUnicode_CheckExact(value);
+    if (field == FINISHED || field == SAMPLED) return PyBool_Check(value);
+    if (field != TOKENS) return PyUnicode_CheckExact(value);
     const bool list = PyList_CheckExact(value);
     if (!list && !PyTuple_CheckExact(value)) return false;
     const Py_ssize_t size = list ? PyList_Size(value) : PyTuple_Size(value);
@@ -155,31 +171,57 @@ bool is_usual(std::size_t field, PyObject *value) {
     return true;
 }
 
-// The columns of hypotheses, given as tuples, in which there is nothing to refuse: texts, log-probabilities, token ids,
-// whether any was sampled, members, and the sum of the probabilities; None for a column without values. None in place
-// of them if a value needs a second look (hypothesis.py, check_rows): then Python makes the columns, or says what is
-// wrong.
-nb::object usual_columns(nb::list rows) {
-    if (!rows.size()) return nb::none();
-    nb::list columns[MEMBER + 1];
-    bool sampled = false;
-    double mass = 0.0;
-    for (nb::handle row : rows) {
-        std::size_t field = 0;
-        for (nb::handle value : nb::cast<nb::tuple>(row)) {
-            const std::size_t i = field++;
-            if (i == FINISHED || i == SAMPLED) sampled |= i == SAMPLED && value.ptr() == Py_True;
-            if (i == FINISHED || i == SAMPLED || (value.is_none() && i != TEXT)) continue;
-            if (!is_usual(i, value.ptr())) return nb::none();
-            if (i == LOGPROB) mass += std::exp(PyFloat_AsDouble(value.ptr()));
-            columns[i].append(value);
-        }
+nb::object tuple_of(const std::vector<PyObject *> &values) {
+    if (values.empty()) return nb::none();
+    nb::object tuple = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(values.size())));
+    if (!tuple) throw nb::python_error();
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        Py_INCREF(values[i]);
+        PyTuple_SetItem(tuple.ptr(), static_cast<Py_ssize_t>(i), values[i]);
     }
-    for (const nb::list &column : columns)
-        if (column.size() && column.size() != rows.size()) return nb::none();
-    const auto some = [](const nb::list &column) { return column.size() ? nb::object(nb::tuple(column)) : nb::none(); };
-    return nb::make_tuple(some(columns[TEXT]), some(columns[LOGPROB]), some(columns[TOKENS]), sampled,
-                          some(columns[MEMBER]), mass);
+    return tuple;
+}
+
+// The columns of hypotheses as JSON has them, texts or objects, in which there is nothing to refuse: texts,
+// log-probabilities, token ids, members, which are finished, whether all were sampled, and the sum of the probabilities;
+// None for a column without values (finished: all are). None in place of them if a value needs a second look
+// (hypothesis.py, check_rows): then Python makes the columns, or says what is wrong.
+nb::object usual_columns(nb::handle rows) {
+    if (!PyList_CheckExact(rows.ptr())) return nb::none();
+    const Py_ssize_t size = PyList_Size(rows.ptr());
+    std::vector<PyObject *> columns[FINISHED + 1];
+    PyObject *seen[FIELDS] = {};
+    Py_ssize_t sampled = 0, unfinished = 0;
+    double mass = 0.0;
+    for (Py_ssize_t row = 0; row < size; ++row) {
+        PyObject *const item = PyList_GetItem(rows.ptr(), row);
+        PyObject *finished = Py_True;
+        if (PyUnicode_CheckExact(item)) {
+            columns[TEXT].push_back(item);
+        } else {
+            if (!PyDict_CheckExact(item)) return nb::none();
+            PyObject *name, *value;
+            for (Py_ssize_t place = 0; PyDict_Next(item, &place, &name, &value);) {
+                const int field = field_of(name, seen);
+                if (field == FIELDS) return nb::none();
+                if (value == Py_None && field < FINISHED) continue;  // not known
+                if (!is_usual(field, value)) return nb::none();
+                if (field == FINISHED) finished = value;
+                else if (field == SAMPLED) sampled += value == Py_True;
+                else columns[field].push_back(value);
+                if (field == LOGPROB) mass += std::exp(PyFloat_AsDouble(value));
+            }
+        }
+        columns[FINISHED].push_back(finished);
+        unfinished += finished == Py_False;
+        if (columns[TEXT].size() != columns[FINISHED].size()) return nb::none();
+    }
+    if (!size || (sampled && sampled < size)) return nb::none();
+    for (const auto &column : columns)
+        if (!column.empty() && column.size() != static_cast<std::size_t>(size)) return nb::none();
+    if (!unfinished) columns[FINISHED].clear();
+    return nb::make_tuple(tuple_of(columns[TEXT]), tuple_of(columns[LOGPROB]), tuple_of(columns[TOKENS]),
+                          tuple_of(columns[MEMBER]), tuple_of(columns[FINISHED]), sampled > 0, mass);
 }
 
 // P^(1/T), normalised to sum to 1; those in `again` count nothing. All 0 if every P is 0.

@@ -11,17 +11,19 @@ Answer = tuple[int, float, float | None, bool, bool, bytes]
 
 def softmax(logprobs: Array, temperature: float, again: Sequence[int]) -> Array: ...
 
-#: Texts, log-probabilities, token ids, whether any was sampled, members, and the sum of the probabilities.
+#: Texts, log-probabilities, token ids, members, which are finished (None: all), whether all were sampled, and
+#: the sum of the probabilities.
 UsualColumns = tuple[
     tuple[str, ...],
     tuple[float, ...] | None,
     tuple[Sequence[int], ...] | None,
-    bool,
     tuple[str, ...] | None,
+    tuple[bool, ...] | None,
+    bool,
     float,
 ]
 
-def usual_columns(rows: list[tuple[Any, ...]]) -> UsualColumns | None: ...
+def usual_columns(rows: list[Any]) -> UsualColumns | None: ...
 
 class Election:
     def __init__(

@@ -120,12 +120,13 @@ class Hypotheses(Sequence[Hypothesis]):
     `numbers` (the log-probabilities), `states` and `tool_calls` may be None. `logprobs` are the same numbers
     as an array in which an unknown one is NaN. `weights` has NaN for members of a panel without weights.
     `members` has the member of a panel that each one belongs to. Tool calls stand among the texts as JSON.
-    `role` is the name that error messages use.
+    `finished` is None where all are, and `sampled` says whether any was. `rows` has the `Hypothesis` objects
+    if the columns were made of such. `role` is the name that error messages use.
     """
 
     # not a dataclass: msgspec would write one as an object, not as a list
     __slots__ = (
-        *("_logprobs", "_mass", "members", "numbers", "role", "rows", "sampled"),
+        *("_logprobs", "_mass", "finished", "members", "numbers", "role", "rows", "sampled"),
         *("states", "texts", "tokens", "tool_calls", "weights"),
     )
 
@@ -138,6 +139,7 @@ class Hypotheses(Sequence[Hypothesis]):
         tokens: Sequence[Sequence[int] | None] | None = None,
         states: Sequence[Sequence[float] | None] | None = None,
         weights: Array | None = None,
+        finished: Sequence[bool] | None = None,
         sampled: bool = False,
         rows: Sequence[Hypothesis] | None = None,
         members: Sequence[str] | None = None,
@@ -145,9 +147,15 @@ class Hypotheses(Sequence[Hypothesis]):
     ) -> None:
         self.texts, self.numbers, self.role, self.tokens, self.states = texts, numbers, role, tokens, states
         self.weights, self.sampled, self.rows, self.members = weights, sampled, rows, members
-        self.tool_calls = tool_calls
+        self.finished, self.tool_calls = finished, tool_calls
         self._mass: float | None = None
         self._logprobs: Array | None = None
+
+    @property
+    def _is_plain(self) -> bool:
+        """Whether nothing is known but texts, log-probabilities and members."""
+        plain = self.texts is not None and self.tokens is None and self.finished is None
+        return plain and not self.sampled and self.rows is None
 
     @property
     def complete(self) -> bool:
@@ -201,20 +209,39 @@ class Hypotheses(Sequence[Hypothesis]):
         kinds = set(map(type, values))
         if kinds == {str}:
             return cls(values, _logprobs_of(logprobs, len(values), role), role=role)
-        rows = values if kinds == {Hypothesis} else [_row(item, i, role) for i, item in enumerate(values)]
-        usual = None if logprobs is not None else cls._of_usual(rows, role)
-        return cls._from_rows(rows, logprobs, role) if usual is None else usual
+        if kinds != {Hypothesis}:
+            values = [_row(item, i, role) for i, item in enumerate(values)]
+        usual = None if logprobs is not None else cls._of_rows(values, role)
+        return cls._checked_rows(values, logprobs, role) if usual is None else usual
 
     @classmethod
-    def _of_usual(cls, rows: Sequence[Hypothesis], role: str) -> Hypotheses | None:
-        """Columns of rows in which there is nothing to refuse, in one step; None if that needs a closer look,
-        or there are no compiled kernels."""
-        if usual_columns is None or (columns := usual_columns(list(map(astuple, rows)))) is None:
+    def of_usual(
+        cls, items: list[Any], role: str, rows: Sequence[Hypothesis] | None = None
+    ) -> Hypotheses | None:
+        """Columns of hypotheses as JSON has them, texts or objects, in which there is nothing to refuse. None
+        if that needs a closer look, or there are no compiled kernels."""
+        if usual_columns is None or (columns := usual_columns(items)) is None:
             return None
-        texts, numbers, tokens, sampled, members, mass = columns
-        made = cls(texts, numbers, role=role, tokens=tokens, sampled=sampled, rows=rows, members=members)
+        texts, numbers, tokens, members, finished, sampled, mass = columns
+        made = cls(
+            texts,
+            numbers,
+            role=role,
+            tokens=tokens,
+            members=members,
+            finished=finished,
+            sampled=sampled,
+            rows=rows,
+        )
         made._mass = mass
         return made
+
+    @classmethod
+    def _of_rows(cls, rows: Sequence[Hypothesis], role: str) -> Hypotheses | None:
+        try:
+            return cls.of_usual(msgspec.to_builtins(rows), role, rows)
+        except (TypeError, RecursionError):  # an array in it, or what cannot be valid
+            return None
 
     @classmethod
     def _of_panel(
@@ -243,11 +270,11 @@ class Hypotheses(Sequence[Hypothesis]):
         return concatenate([part for part in lists if len(part)], role)
 
     @classmethod
-    def _from_rows(
+    def _checked_rows(
         cls, rows: Sequence[Hypothesis], logprobs: Logprobs | Mapping[str, Logprobs], role: str
     ) -> Hypotheses:
         columns = _present(list(zip(*map(astuple, rows), strict=True))) if rows else [None] * 12
-        texts, tokens, numbers, states, _, sampled, weights, _, members, calls, *_ = columns
+        texts, tokens, numbers, states, finished, sampled, weights, _, members, calls, *_ = columns
         check_rows(rows, role)
         if calls is not None:
             texts = [str(row.content) if row.tool_calls else row.text for row in rows]
@@ -275,6 +302,7 @@ class Hypotheses(Sequence[Hypothesis]):
             tokens=tokens,
             states=states,
             weights=None if weights is None else np.array(weights, dtype=np.float64),
+            finished=finished,
             sampled=sampled is not None and True in sampled,
             rows=rows,
             members=members,
@@ -293,9 +321,15 @@ class Hypotheses(Sequence[Hypothesis]):
             return self.rows[index]
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
-        assert self.texts is not None  # without rows there are only texts
-        member = None if self.members is None else self.members[index]
-        return Hypothesis(text=self.texts[index], logprob=self.logprob(index), member=member)
+        assert self.texts is not None  # without rows there are only usual fields
+        return Hypothesis(
+            self.texts[index],
+            None if self.tokens is None else self.tokens[index],
+            self.logprob(index),
+            finished=self.finished is None or self.finished[index],
+            sampled=self.sampled,
+            member=None if self.members is None else self.members[index],
+        )
 
     def __iter__(self) -> Iterator[Hypothesis]:
         return iter(self.rows) if self.rows is not None else (self[i] for i in range(len(self)))
@@ -330,7 +364,7 @@ class Hypotheses(Sequence[Hypothesis]):
         lengths = [len(ids) for ids in self.tokens or () if ids is not None]
         if len(lengths) < len(self):
             lengths = [len(text.split()) for text in self.texts or ()]
-        ends = 1 if self.rows is None else [row.finished for row in self.rows]
+        ends = 1 if self.finished is None else self.finished
         return np.maximum(np.add(lengths, ends, dtype=np.float64), 1.0)
 
     def content(self, index: int) -> str | Sequence[int]:
@@ -340,7 +374,7 @@ class Hypotheses(Sequence[Hypothesis]):
     def pick(self, indices: Sequence[int]) -> Hypotheses:
         """A list of some of them, with the same columns."""
         some = list(indices)
-        names = ("texts", "numbers", "tokens", "states", "rows", "members", "tool_calls")
+        names = ("texts", "numbers", "tokens", "states", "finished", "rows", "members", "tool_calls")
         columns: dict[str, Any] = {
             name: [column[i] for i in some] for name in names if (column := getattr(self, name)) is not None
         }
@@ -357,11 +391,11 @@ class Hypotheses(Sequence[Hypothesis]):
         """The same list as that of one member of a panel."""
         if not isinstance(member, str):
             raise UsageError(f"the name of a member must be a text, got {type(member).__name__} {member!r}.")
-        if self.rows is None:
-            return Hypotheses(self.texts, self.numbers, role=self.role, members=[member] * len(self))
         for i, other in enumerate(self.members or ()):
             if other != member:
                 raise DataError(f"is {other!r}, but given as {member!r}.", field=f"{self.role}[{i}].member")
+        if self._is_plain:
+            return Hypotheses(self.texts, self.numbers, role=self.role, members=[member] * len(self))
         return Hypotheses.of([msgspec.structs.replace(row, member=member) for row in self], role=self.role)
 
     def by_member(self) -> list[tuple[list[int], Hypotheses]]:
@@ -389,7 +423,7 @@ Logprobs = Iterable[float | None] | None
 
 def concatenate(lists: Sequence[Hypotheses], role: str = "voters") -> Hypotheses:
     """One list of all of them."""
-    if not lists or any(part.texts is None or part.rows is not None for part in lists):
+    if not lists or not all(part._is_plain for part in lists):
         return Hypotheses.of([row for part in lists for row in part], role=role)
     texts, numbers, members = _present(
         [
@@ -541,10 +575,8 @@ def _checked(items: Sequence[Hypothesis | str], role: str) -> Sequence[Hypothesi
     token ids, can still be converted."""
     if isinstance(items, Hypotheses):
         return items
-    if set(map(type, items)) != {Hypothesis}:
-        items = [Hypothesis(item) if isinstance(item, str) else item for item in items]
-    rows: Sequence[Hypothesis] = items  # type: ignore[assignment]
-    columns = Hypotheses._of_usual(rows, "candidates" if role == "hypotheses" else role)
+    rows = [Hypothesis(item) if isinstance(item, str) else item for item in items]
+    columns = Hypotheses._of_rows(rows, "candidates" if role == "hypotheses" else role)
     if columns is None:
         check_rows(rows, role)
     return rows if columns is None else columns

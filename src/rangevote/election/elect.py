@@ -218,26 +218,26 @@ def _columns(candidates: Hypotheses, voters: Hypotheses | None, settings: Settin
             panel = panel_of(electors, settings.shares)
         except (DataError, UsageError):
             return refused
-    ends = bool(settings.own_likelihood)
     if voters is None:
-        return _side(candidates, panel, ends), None, panel
-    return _side(candidates, None, ends), _side(voters, panel), panel
+        return _side(candidates, panel), None, panel
+    return _side(candidates, None), _side(voters, panel), panel
 
 
-def _side(listed: Hypotheses, panel: PanelShares | None, ends: bool = False) -> Any:
-    """Text, log-probability, tokens, finished (where `ends` count), sampled, number of the member; and each
-    member's share."""
-    rows = listed.rows
-    if listed.texts is None or listed.weights is not None or listed.tool_calls is not None:
+def _side(hypotheses: Hypotheses, panel: PanelShares | None) -> Any:
+    """The columns text, log-probability, tokens, finished, sampled, number of the member; and each member's
+    share."""
+    if hypotheses.texts is None or hypotheses.weights is not None or hypotheses.tool_calls is not None:
         return False
-    columns: list[Any] = [listed.texts, listed.numbers, listed.tokens]
-    if rows is not None and (ends or listed.sampled):
-        columns += [[row.finished for row in rows], [row.sampled for row in rows]]
+    sampled = members = shares = None
+    if hypotheses.sampled:
+        rows = hypotheses.rows  # without rows all are sampled
+        sampled = [True] * len(hypotheses) if rows is None else [row.sampled for row in rows]
     if panel is not None:
         number = {name: i for i, name in enumerate(panel.shares)}
-        columns += [None] * (5 - len(columns))
-        columns += [map(number.__getitem__, listed.members or ()), panel.shares.values()]
-    return tuple(columns)
+        members = map(number.__getitem__, hypotheses.members or ())
+        shares = panel.shares.values()
+    tokens, finished = hypotheses.tokens, hypotheses.finished
+    return hypotheses.texts, hypotheses.numbers, tokens, finished, sampled, members, shares
 
 
 def _result(sides: Sides, answer: Answer | None, panel: PanelShares | None) -> Result:

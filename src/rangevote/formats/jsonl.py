@@ -4,9 +4,9 @@
      "candidates": [{"text": "...", "logprob": -12.3, "tokens": [5, 9]}, "a plain text", ...],
      "voters": [... same shape; absent: the candidates vote]}
 
-A line is decoded straight into `Hypothesis` objects. A line that the decoder refuses is parsed, put into that
-shape (unknown fields are dropped, `prob` becomes `logprob`) and converted; an error names the field that does
-not fit.
+Hypotheses in which there is nothing to refuse become columns at once. All others are put into the shape of a
+`Hypothesis` (unknown fields are dropped, `prob` becomes `logprob`) and checked one by one; an error names the
+field that does not fit.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ ROLES = ("candidates", "hypotheses", "voters")
 
 
 class BallotLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The fields of a line: `hypotheses` are candidates, and a plain string is a hypothesis."""
+    """The fields of a line: `hypotheses` are candidates, and what is in the lists is decoded, not checked."""
 
-    candidates: list[Hypothesis | str] | None = None
-    hypotheses: list[Hypothesis | str] | None = None
-    voters: list[Hypothesis | str] | None = None
+    candidates: list[Any] | None = None
+    hypotheses: list[Any] | None = None
+    voters: list[Any] | None = None
     id: str | int | None = None
     source: str | None = None
     references: list[str] | None = None
@@ -83,11 +83,11 @@ def ballot_of(value: Any, options: ReadOptions, scale: Scale | None = AS_IS) -> 
     try:
         line = msgspec.convert(value, BallotLine)
     except REFUSALS:
-        line = _known_fields(value, options)
+        line = convert(_known_fields(value, options), BallotLine)
     return _ballot(line, options, scale)
 
 
-def _known_fields(value: Any, options: ReadOptions) -> BallotLine:
+def _known_fields(value: Any, options: ReadOptions) -> dict[str, Any]:
     """What a line has in the fields of a ballot; others are reported, or asked about."""
     if not isinstance(value, dict):
         hint = "; jq -c '.[]' makes lines of an array" if isinstance(value, list) else ""
@@ -100,11 +100,21 @@ def _known_fields(value: Any, options: ReadOptions) -> BallotLine:
         if isinstance(value.get(role), list) and all(isinstance(item, str) for item in value[role]):
             ask_about_lists(value, unknown, len(value[role]), options)
     report_unknown(unknown, BALLOT_FIELDS, "", options)
-    fields = {name: value[name] for name in BALLOT_FIELDS if name in value}
-    for role in ROLES:
-        if isinstance(fields.get(role), list):
-            fields[role] = [_hypothesis_fields(item, role, i, options) for i, item in enumerate(fields[role])]
-    return convert(fields, BallotLine)
+    return {name: value[name] for name in BALLOT_FIELDS if name in value}
+
+
+def _hypotheses(
+    items: list[Any], role: str, options: ReadOptions, scale: Scale | None
+) -> Sequence[Hypothesis | str]:
+    """Columns; or rows, where something needs a closer look or has to be converted."""
+    columns = Hypotheses.of_usual(items, "candidates" if role == "hypotheses" else role)
+    if columns is not None and scale is AS_IS:
+        return columns
+    try:
+        return msgspec.convert(items, list[Hypothesis | str])
+    except REFUSALS:
+        fields = [_hypothesis_fields(item, role, i, options) for i, item in enumerate(items)]
+        return convert(fields, list[Hypothesis | str], role)
 
 
 def _hypothesis_fields(item: Any, role: str, index: int, options: ReadOptions) -> Any:
@@ -157,7 +167,8 @@ def _float(number: float) -> float:
 
 
 def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ballot:
-    candidates, role = line.candidates, "candidates"
+    candidates: Any = line.candidates
+    role = "candidates"
     if candidates is None:
         candidates, role = line.hypotheses, "hypotheses"
     elif line.hypotheses is not None:
@@ -167,8 +178,10 @@ def _ballot(line: BallotLine, options: ReadOptions, scale: Scale | None) -> Ball
             f"has no candidates; expected {SCHEMA}, or name what has them with --field, or what "
             f"single samples are to be grouped by with --group-by"
         )
+    candidates = _hypotheses(candidates, role, options, scale)
+    voters = None if line.voters is None else _hypotheses(line.voters, "voters", options, scale)
     # a plain text is a hypothesis, which `check` makes of it
-    ballot = Ballot(candidates, line.voters, line.id, line.source, line.references or ())  # type: ignore[arg-type]
+    ballot = Ballot(candidates, voters, line.id, line.source, line.references or ())  # type: ignore[arg-type]
     return accept(ballot, options, role, scale)
 
 
