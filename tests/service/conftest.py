@@ -35,7 +35,7 @@ def session_service(session_upstream):
     with Running(
         session_upstream.url,
         engine="vllm",
-        limits={"body_seconds": 0.5, "candidate_tokens": 2000},
+        limits={"body_bytes": 2**20, "body_seconds": 0.5, "candidate_tokens": 2000},
         profiles={"many": {"samples": 12, "similarity": "overlap_1"}},
         aliases={"elected": Alias("tiny", "many")},
         allow_models=("tiny",),

@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from tests.engines.openai.upstream import message, saying
-from tests.service.running import MESSAGES, Running, error_of, texts
+from tests.service.running import MESSAGES, error_of, texts
 
 TOOLS = [{"type": "function", "function": {"name": "trains", "parameters": {"type": "object"}}}]
 
@@ -278,13 +278,3 @@ def test_one_model_can_be_looked_up(service):
     assert client.models.retrieve("tiny").id == "tiny"
     with pytest.raises(openai.NotFoundError):
         client.models.retrieve("large/one")
-
-
-def test_pictures_may_be_as_large_as_the_limit_of_a_request(upstream):
-    url = "data:image/png;base64," + "A" * 300_000
-    parts = [{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": url}}]
-    with Running(upstream.url, limits={"body_bytes": 400_000}) as service:
-        assert service.ask(messages=[{"role": "user", "content": parts}]).status_code == 200
-        large = [{"role": "user", "content": [*parts, parts[1]]}]
-        assert service.ask(messages=large).status_code == 413
-    assert upstream.asked[0].body["messages"][0]["content"] == parts

@@ -67,13 +67,6 @@ def test_a_profile_of_tune_may_set_how_many_samples(tmp_path):
         profile_options(str(path))
 
 
-def test_another_measure_does_not_inherit_the_temperature():
-    blend = RequestOptions().changed({"preset": "blend"})
-    assert blend.settings(1).vote_temperature == 2.0
-    assert blend.changed({"similarity": "exact"}).settings(1).vote_temperature == 1.0
-    assert blend.changed({"weights": "count"}).settings(1).vote_temperature == 2.0
-
-
 @pytest.mark.parametrize(
     ("config", "problem"),
     [

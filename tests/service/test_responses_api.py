@@ -7,7 +7,7 @@ import json
 import pytest
 
 from rangevote import elect
-from tests.engines.openai.upstream import SENTENCES
+from tests.engines.openai.upstream import SENTENCES, saying
 from tests.service.running import error_of, texts
 from tests.service.test_chat_api import CALLS, calling
 
@@ -91,6 +91,29 @@ def test_a_stream_has_the_events_of_its_items(service, upstream):
         [call] = stream.get_final_response().output
     assert "response.function_call_arguments.done" in kinds
     assert json.loads(call.arguments) == {"to": "Bonn", "from": "Ulm"}
+
+
+def test_reasoning_and_refusals_are_items_of_the_output(service, upstream):
+    upstream.mode = "reasons_apart"
+    asked = {"model": "tiny", "input": "q", "reasoning": {"effort": "low"}, "extra_body": {"seed": 1}}
+    reasoning, message = service.client().responses.create(**asked).output
+    assert upstream.asked[0].body["reasoning_effort"] == "low"
+    assert (reasoning.summary[0].text, message.content[0].text) == (
+        "I said 2 to /v1/chat/completions as 2",
+        "42",
+    )
+    with service.client().responses.stream(**asked) as stream:
+        deltas = [event.delta for event in stream if event.type == "response.reasoning_summary_text.delta"]
+        assert stream.get_final_response().output[0].summary == reasoning.summary
+    assert deltas == [reasoning.summary[0].text]
+    upstream.answer = saying(refusing := {"message": {"role": "assistant", "refusal": "No."}})
+    parts = [{"type": "refusal", **refusing["message"]}]
+    turns = [{"role": "user", "content": "a"}, {"role": "assistant", "content": parts}]
+    with service.client().responses.stream(model="tiny", input=turns) as stream:
+        kinds = [event.type for event in stream]
+        [message] = stream.get_final_response().output
+    assert (message.content[0].refusal, "response.refusal.done" in kinds) == ("No.", True)
+    assert upstream.asked[-1].body["messages"][1]["content"] == [{"type": "refusal", "refusal": "No."}]
 
 
 def test_json_is_asked_for_as_in_a_chat_and_an_answer_that_is_cut_off_is_incomplete(service, upstream):

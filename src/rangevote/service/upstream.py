@@ -211,19 +211,14 @@ class UpstreamElection(ServerElection):
         return await asyncio.get_running_loop().run_in_executor(self._upstream.workers, work)
 
     def check_votes(self) -> None:
-        """Raise an error if there are too few votes, or the reason why there are none."""
         voting = self.voting
-        if len(voting.usable) >= self.min_votes:
-            return
-        came = sum(count for outcome, count in voting.counts.items() if outcome != "failed")
-        if voting.failed and not came:
-            raise voting.failed[0]
-        raise ApiError(
-            502,
-            f"{len(voting.usable)} of {voting.asked} samples are usable, and {self.min_votes} are needed",
-            code="insufficient_votes",
-            note=f"{dict(voting.counts)} {[failure.kind for failure in voting.failed][:3]}",
-        )
+        if len(voting.usable) < self.min_votes:
+            raise ApiError(
+                502,
+                f"{len(voting.usable)} of {voting.asked} samples are usable, and {self.min_votes} are needed",
+                code="insufficient_votes",
+                note=f"{dict(voting.counts)} {[failure.kind for failure in voting.failed][:3]}",
+            )
 
     def vote(self, ballot: Ballot) -> Result:
         if not self.settings.measure.linear and self.size > self._upstream.config.limits.pairwise_chars:

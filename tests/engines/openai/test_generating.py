@@ -192,6 +192,7 @@ LONG, LONG_BY_TOKENS = ServerChoice("word " * 11), ServerChoice("a b", tokens=11
         ([CUT, TEXT, TEXT, FILTERED[0]], [1, 2], {"length": 1, "usable": 2, "filtered": 1}),
         ([CUT, TEXT, TEXT, CUT], [0, 1, 2, 3], {"length": 2, "usable": 2}),
         ([CUT, CUT], [0, 1], {"length": 2}),
+        ([CUT._replace(member="a"), *2 * [TEXT._replace(member="b")]], [0, 1, 2], {"length": 1, "usable": 2}),
         ([TEXT, LONG, LONG_BY_TOKENS], [0], {"too_long": 2, "usable": 1}),
     ],
 )

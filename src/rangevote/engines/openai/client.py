@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
-from itertools import count
 from typing import Any, Literal
 
 import anyio
@@ -213,7 +212,8 @@ class Client:
         try:
             until = min(time.monotonic() + self.limits.total, math.inf if deadline is None else deadline)
             content = None if body is None else msgspec.json.encode(body)  # not earlier: many calls may wait
-            for repetition in count():
+            repetition = 0
+            while True:
                 try:
                     return await self._request(method, path, content, until)
                 except UpstreamError as error:
@@ -222,7 +222,7 @@ class Client:
                     if not again or repetition >= self.limits.retries or time.monotonic() + pause >= until:
                         raise
                 await asyncio.sleep(pause)
-            raise AssertionError
+                repetition += 1
         finally:
             self._turns.release()
 

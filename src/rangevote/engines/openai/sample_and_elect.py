@@ -339,8 +339,8 @@ class ServerElection:
 
     def received(self, query: Query, pool: SamplePool, samples: Samples, asked: int) -> None:
         """Called when samples were added to the pool, perhaps none: raise or warn if they do not suffice."""
-        if not samples.choices and samples.failed and not self.more and not pool.usable:
-            raise samples.failed[0]
+        if not samples.choices and not self.more and not pool.usable and pool.failed:
+            raise pool.failed[0]
 
     def check_votes(self) -> None:
         """Raise an error if too few samples can vote."""
