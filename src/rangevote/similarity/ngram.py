@@ -18,7 +18,7 @@ import string
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -115,22 +115,20 @@ class Reader:
         """An n-gram as a person reads it."""
         if self._call is not None and self.unit == "ids":
             names = list(self._ids)
-            tokens = (names[token] for token in gram)  # a leaf of JSON is shown as `path: value`
-            return " ".join(": ".join(t) if isinstance(t, tuple) else str(t) for t in tokens)
-        return ("" if self.unit == "chars" else " ").join(map(str, gram))
+            gram = (names[token] for token in gram)
+        words = (": ".join(t) if isinstance(t, tuple) else str(t) for t in gram)  # a leaf of JSON is a tuple
+        return ("" if self.unit == "chars" else " ").join(words)
 
 
 def _token_ids(hypotheses: Hypotheses) -> list[Sequence[int]]:
-    tokens = hypotheses.tokens or [None] * len(hypotheses)
-    listed: list[Sequence[int]] = []
-    for i, ids in enumerate(tokens):
+    columns = hypotheses.tokens or [None] * len(hypotheses)
+    for i, ids in enumerate(columns):
         if ids is None:
             raise DataError(
                 "has no token ids, which tokenize='tokens' (or candidates without text) needs.",
                 field=f"{hypotheses.role}[{i}].tokens",
             )
-        listed.append(ids)
-    return listed
+    return list(columns)  # type: ignore[arg-type]  # none is None
 
 
 @contextmanager
@@ -174,12 +172,13 @@ class IndexMeasure(Measure):
 
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         """The n-grams of each candidate; None where there are none."""
-        known: dict[Hashable, Hashable] = {}
-        for tokens in (listed := [tuple(t) for t in Reader(self.tokenize, candidates).tokens(candidates)]):
-            if tokens not in known:
-                grams = (frozenset(items_of(tokens, n, self.bag, self.short)) for n in self.orders)
-                known[tokens] = tuple(grams) if tokens else None
-        return [known[tokens] for tokens in listed]
+
+        @cache
+        def grams(tokens: tuple[Any, ...]) -> Hashable:
+            sets = (frozenset(items_of(tokens, n, self.bag, self.short)) for n in self.orders)
+            return tuple(sets) if tokens else None
+
+        return [grams(tuple(tokens)) for tokens in Reader(self.tokenize, candidates).tokens(candidates)]
 
 
 class IndexPoll:
@@ -201,9 +200,9 @@ class IndexPoll:
         if voters is self._candidates and self._voters == 0:
             self._own = True
         else:
-            for some in (self._candidates, voters) if self._own else (voters,):
-                with readable(some):
-                    self._index.add(self._reader.read(some))
+            for hypotheses in (self._candidates, voters) if self._own else (voters,):
+                with readable(hypotheses):
+                    self._index.add(self._reader.read(hypotheses))
             self._own = False
         self._voters += len(voters)
 
@@ -302,26 +301,22 @@ class ChrfPlusPlus(TextMeasure):
         """sim(v, c), shape (voters, candidates)."""
         ids: dict[str, int] = {}
 
-        def joined(text: str) -> str:
-            return "".join(text.split())
-
         def words(text: str) -> list[int]:
             return [ids.setdefault(word, len(ids)) for word in chrf_words(text)]
 
         orders, precision, recall = (np.zeros((len(voters), len(candidates))) for _ in range(3))
-        for unit, read, last in (("chars", joined, 6), ("ids", words, CHRF_WORD_ORDERS[-1])):
-            own, others = [read(text) for text in voters], [read(text) for text in candidates]
-            index = Index(others, unit, list(range(1, last + 1)), True, False)
-            index.add(own)
-            lengths = [np.array([len(side) for side in texts], dtype=int) for texts in (own, others)]
+        for unit, read, last in (("chars", UNITS["chars"], 6), ("ids", words, CHRF_WORD_ORDERS[-1])):
+            sides = [[read(text) for text in texts] for texts in (voters, candidates)]
+            index = Index(sides[1], unit, list(range(1, last + 1)), True, False)
+            index.add(sides[0])
+            lengths = [np.array(list(map(len, side)), dtype=int) for side in sides]
             both = np.minimum(np.minimum.outer(*lengths), last)  # orders that both have n-grams of
             orders += both
             precision += both * index.grades(self._precision, False, "chrf")
             recall += both * index.grades(self._recall, False, "chrf")
         factor = self.beta**2
         below = orders * (factor * precision + recall)
-        above = (1 + factor) * precision * recall
-        return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
+        return (1 + factor) * precision * recall / np.where(below > 0, below, 1.0)
 
 
 #: Orders of the word n-grams in chrF++.
