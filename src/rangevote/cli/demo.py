@@ -199,7 +199,7 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
 
 
 def _why(result: Result) -> Text:
-    """The sentence that the page has too, with what it quotes between quotation marks."""
+    """Why the winner won, as on the page; what is quoted there is in quotation marks."""
     from rich.text import Text
 
     parts = [f'"{part}"' if isinstance(part, Quote) else part for part in why(result)]

@@ -72,7 +72,7 @@ def doctor(as_json: bool, tried: bool) -> None:
 
 
 def examine(tried: bool) -> dict[str, Any]:
-    """All that is reported, as the JSON has it."""
+    """All facts of the report, as in its JSON."""
     extras = requirements("rangevote")
     kernels = {"compiled": False, "why": "", "usable": True}
     others: list[Listing] = []
@@ -154,7 +154,8 @@ def look(package: Requirement, tried: bool = False, timeout: float = IMPORT_TIME
 
 
 def _import_error(module: str, timeout: float) -> str:
-    """What goes wrong at import; in a new process, because some packages end the process they break in."""
+    """The error of importing a module, in a new process: some packages end the process if their import
+    fails."""
     command = [sys.executable, "-c", f"import {module}"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)  # noqa: S603

@@ -62,7 +62,8 @@ class PanelFiles(NamedTuple):
 def panel_files(
     ballots: Sequence[str], voters: Sequence[str], settings: Settings
 ) -> tuple[PanelFiles, Settings]:
-    """The files of an election, and the settings; of a panel of files, with the shares of members."""
+    """The files of an election, and its settings, which have the shares of the members if the files are a
+    panel."""
     paths, shares = [], []
     for text in voters:
         path, equals, share = text.rpartition("=")

@@ -65,8 +65,8 @@ MODEL_SECTIONS = {"Model": ("--engine",), "Search": ("--voters", "--seed")}
 
 
 class HelpCommand(click.Command):
-    """A command whose `--help` has its options in sections, those of no other in `Run`, and ends with an
-    example. `sections` says where options of this command stand, over `SECTIONS`."""
+    """A command whose `--help` lists options in sections and ends with an example. `sections` overrides
+    `SECTIONS` for this command; options without a section are listed under `Run`."""
 
     def __init__(
         self, *args: Any, example: str, sections: Mapping[str, Sequence[str]] | None = None, **others: Any
@@ -109,14 +109,14 @@ class ElectionOption(click.Option):
 
 
 def epilog(example: str) -> str:
-    """The end of `--help`; the mark keeps click from filling the lines."""
+    """The end of `--help`; \\b keeps click from rewrapping the lines."""
     lines = "".join(f"\n  {line}" for line in example.splitlines())
     return f"\b\nExample:{lines}"
 
 
 def option(flags: str, help: str, **how: Any) -> Option:
-    """Add one option: `flags` are separated by spaces, and what follows them stands for the value in
-    `--help`; without that the option is a flag. A default is shown."""
+    """Add one option. `flags` are separated by spaces; words after them name the value in `--help`, and
+    without such words the option is a flag. Defaults are shown."""
     words = flags.split()
     names = [word for word in words if word.startswith("-")]
     metavar = " ".join(words[len(names) :]) or None
@@ -208,7 +208,8 @@ def client_options(command: Command) -> Command:
 
 
 def own_similarity(name: str) -> Any:
-    """What `module:function` names, the folder that one is in included; other names as they are.
+    """The object that `module:function` names, also of a module in the working directory; other names
+    unchanged.
 
     Only the command line does so: a name in a file or in a request never runs code.
     """
@@ -270,7 +271,7 @@ def _numbers_by_name(
 
 
 def result_options(command: Command) -> Command:
-    """What is written of results; the command gets `shape`, a `ResultShape`."""
+    """Options for what is written of each result; the command gets `shape`, a `ResultShape`."""
     options = [
         option("--scores", "Write the scores of all candidates.", name="all_scores"),
         option("--explain", "Write which n-grams and voters earned the winner its score."),
@@ -391,7 +392,7 @@ def reading_options(command: Command) -> Command:
 
 
 def grouped(command: Command, name: str, options: Sequence[Option], build: Command) -> Command:
-    """Add the options to a command; their values are built into the one argument `name`."""
+    """Add options to a command, which gets one argument `name` that `build` makes of their values."""
 
     @functools.wraps(command)
     def wrapped(**given: Any) -> Any:

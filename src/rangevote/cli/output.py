@@ -46,7 +46,7 @@ class ClosedPipe(RangevoteError):
 
 
 class Interrupted(RangevoteError):
-    """Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
     exit_code = 130
 

@@ -46,7 +46,7 @@ ALONE = (
 
 
 class Position(Protocol):
-    """Something read from front to back."""
+    """An input that is read from front to back."""
 
     @property
     def position(self) -> int: ...
@@ -55,8 +55,8 @@ class Position(Protocol):
 
 
 class Bar:
-    """Shows rate and time left, by the bytes read from `stream`, or by items of `total`, of which `done` were
-    done before. Only on a terminal, and after a second."""
+    """A progress bar with rate and time left. It counts the bytes read from `stream`, or the items of
+    `total`, of which an earlier run did `done`. It appears only on a terminal, after a second."""
 
     PATIENCE = 1.0  # seconds before it appears
     STEP = 0.1  # seconds between updates

@@ -55,7 +55,7 @@ def similarities(as_json: bool) -> None:
 
 
 def described() -> list[dict[str, Any]]:
-    """The measures as they are written in JSON."""
+    """The facts about every measure, as in the JSON."""
     from rangevote.similarity import get_similarity, listings
 
     return [
@@ -78,7 +78,7 @@ def described() -> list[dict[str, Any]]:
 
 
 def table(measures: list[dict[str, Any]]) -> Table:
-    """Narrow enough for a terminal of 80 columns; the rest is in --json."""
+    """A table that fits a terminal of 80 columns; --json has more."""
     from rich.table import Table
     from rich.text import Text
 

@@ -71,7 +71,7 @@ class Usage(NamedTuple):
 
 
 class Part(msgspec.Struct):
-    """A piece of a message in pieces."""
+    """One text part of a message whose content is a list."""
 
     text: str = ""
 
@@ -108,7 +108,7 @@ class NamedCall(msgspec.Struct):
 
 
 class RawCall(msgspec.Struct):
-    """One call of a message; its id is the server's and not voted on."""
+    """One call of a message. Its id is made by the server and does not vote."""
 
     function: NamedCall | None = None
     custom: NamedCall | None = None
@@ -291,8 +291,8 @@ def error_text(error: object) -> str:
 
 
 def candidate_of(record: Mapping[str, Any], path: str) -> dict[str, Any] | None:
-    """The fields of a hypothesis of a choice in a file, None if the model refused to answer. Null content is
-    an answer that ran out of tokens."""
+    """The fields of the hypothesis of a choice in a file; None if the model refused to answer. Null
+    content is an answer that ran out of tokens."""
     choice = read_choice(convert(record, RawChoice, f"{path}."), path, strict=True)
     if choice.kind == "refusal" or (choice.finish_reason == "content_filter" and not choice.text):
         return None
@@ -346,5 +346,5 @@ def _response_choice(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _field(value: object, name: str) -> Any:
-    """The field of an object; None if it is none or has none."""
+    """A field of a JSON object; None for other values and for missing fields."""
     return value.get(name) if isinstance(value, Mapping) else None

@@ -67,7 +67,7 @@ def looks_delimited(first: bytes, name: str, columns: Set[str] = frozenset()) ->
 
 
 def _delimiter(header: str, format: str) -> str:
-    """Spreadsheets of some countries put semicolons where others have commas."""
+    """Spreadsheets of some countries use semicolons instead of commas."""
     return "\t" if format == "tsv" else ";" if ";" in header and "," not in header else ","
 
 

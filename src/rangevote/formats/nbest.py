@@ -84,7 +84,7 @@ def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
 def _moses_lines(
     stream: Stream, options: ReadOptions, scored: bool
 ) -> Iterator[tuple[str | None, str, MosesRow | DataError]]:
-    """The id, place and row of each line; a line whose id cannot be read counts to the list before it."""
+    """The id, place and row of each line; a line whose id cannot be read belongs to the list before it."""
     name = None
     for line_number, line in enumerate(stream.lines(options.max_line_bytes), 1):
         if not line or line.isspace():
@@ -129,7 +129,7 @@ def moses_row(rest: str, *, scored: bool = True) -> MosesRow:
 def _moses_ballot(
     id: str | int | None, rows: list[MosesRow | DataError], scale: Scale | None, options: ReadOptions
 ) -> Ballot:
-    """A bad line invalidates the ballot, which would lack a candidate."""
+    """The ballot of its lines. A bad line invalidates it, since it would lack a candidate."""
     read = []
     for row in rows:
         if isinstance(row, DataError):
@@ -293,7 +293,7 @@ def write_moses(ballots: Iterable[Ballot], format: str = "moses") -> Iterator[by
 
 
 def write_flat(ballots: Iterable[Ballot], format: str) -> Iterator[bytes]:
-    """mbrs: one text per line, or one log-probability, equally many for each ballot."""
+    """The flat text of mbrs: one text or one log-probability per line, equally many for each ballot."""
     size = None
     line_of = _one_line if format == "mbrs" else _known_logprob
     for ballot in ballots:

@@ -92,8 +92,8 @@ def _reported(stream: Stream) -> Iterator[None]:
 
 
 def record_batches(stream: Stream, options: ReadOptions, *, ballots: bool = True) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, a few at a time: a row group need not fit into memory. Of `ballots` only the
-    columns that such have."""
+    """The rows of a file, a few at a time, since a row group may not fit into memory. For `ballots`, only
+    the columns that ballots have are read."""
     with _reported(stream):
         file, done = _open(stream), 0
         columns = _ballot_columns(file.schema_arrow.names, options) if ballots else None
@@ -159,7 +159,7 @@ def _hypothesis(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def write_rows(ballots: Iterable[Ballot], format: str = "parquet") -> Iterator[bytes]:
-    """A row for each ballot; of each group of rows the bytes, and at the end those of the footer.
+    """The bytes of a file with a row for each ballot: those of each group of rows, then those of the footer.
 
     The first group decides whether ids are texts or numbers, since a column has one type.
     """
@@ -253,7 +253,7 @@ def ballot_schema(id: type) -> pa.Schema:
 
 
 def _plain(ballot: Ballot) -> dict[str, Any]:
-    """The row of a ballot; absent columns are null."""
+    """The ballot as a row; values that are not known are null."""
     plain: dict[str, Any] = {"references": [], **msgspec.to_builtins(ballot, enc_hook=listed)}
     for row in [*plain["candidates"], *plain.get("voters", ())]:
         row.setdefault("finished", True)

@@ -96,7 +96,7 @@ def format_of(source: str) -> str:
 
 
 def count(source: str, format: str) -> int | None:
-    """How many inputs a file has, for the progress bar; None for a pipe, and where it cannot be read."""
+    """The number of inputs in a file, for the progress bar; None for a pipe or if the file cannot be read."""
     if not Path(source).is_file():
         return None
     try:
@@ -136,8 +136,8 @@ def _entries(stream: Stream, options: ReadOptions, format: str, folder: Path | N
 
 
 def _input(record: Record, options: ReadOptions, folder: Path | None) -> tuple[Ballot, Any]:
-    """The input in one of the fields of a record. With a `folder`, a text is the path of an image, seen from
-    here or from there."""
+    """The input in one of the fields of a record. With a `folder`, a text is the path of an image,
+    relative to the working directory or to that folder."""
     row = convert(record, InputFields)
     if row.references is not None and row.reference is not None:
         raise DataError("has both references and reference; give one of them")
@@ -149,7 +149,7 @@ def _input(record: Record, options: ReadOptions, folder: Path | None) -> tuple[B
 
 
 class InputFields(msgspec.Struct):
-    """What is carried through."""
+    """Fields of an input that are passed on to its ballot."""
 
     id: str | int | None = None
     references: list[str] | None = None
