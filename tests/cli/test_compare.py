@@ -20,7 +20,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_stars_tell_what_differs_from_the_first(run, files):
+def test_stars_mark_what_differs_from_the_first(run, files):
     done = run(
         "compare", "bad.txt", "good.txt", "again=bad.txt", "-r", "ref.txt", "--metric", "bleu_1,length"
     )
@@ -44,7 +44,7 @@ def test_json_has_intervals_p_values_and_the_sign_test(run, files):
     assert found["bootstrap"] == {"resamples": 10_000, "seed": 1, "p_value": "two_tailed"}
 
 
-def test_the_beam_of_the_last_system_tells_what_became_of_the_others_outputs(run, tmp_path, monkeypatch):
+def test_outputs_of_other_systems_are_looked_up_in_the_beam_of_the_last(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     right = {1: "a b", 2: "d e", 3: "g", 4: "h"}
     other = {1: ["a c"], 2: ["d f"], 3: [], 4: ["i"]}

@@ -43,5 +43,5 @@ def test_what_a_format_cannot_hold_is_refused_and_no_file_is_left(run, tmp_path)
 
 
 def test_the_help_names_every_format(run):
-    told = run("convert", "--help").out.decode()
-    assert [name for name in [*FORMATS, *WRITERS] if name not in told] == []
+    page = run("convert", "--help").out.decode()
+    assert [name for name in [*FORMATS, *WRITERS] if name not in page] == []

@@ -58,7 +58,7 @@ def place(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def test_versions_kernels_threads_and_cache_are_told(run, tmp_path, monkeypatch):
+def test_versions_kernels_threads_and_cache_are_listed(run, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     (tmp_path / "models--some--model").mkdir()
     found = json.loads(run("doctor", "--json").out)

@@ -127,7 +127,7 @@ def test_options_that_both_searches_share_yield_to_what_a_search_says(run, promp
         (["--candidates=sample:8", "--preset=blend"], ""),
     ],
 )
-def test_an_option_without_effect_is_told_once(run, prompts, speaker, options, message):
+def test_an_option_without_effect_is_warned_of_once(run, prompts, speaker, options, message):
     done = run("generate", "-m", "speaker", "-i", prompts, *options)
     assert done.code == 0
     assert message in done.err
@@ -250,7 +250,7 @@ def test_a_line_that_cannot_be_read_is_skipped_in_its_place(run, speaker, tmp_pa
         (["-o", "same.jsonl", "--ballots", "same.jsonl"], 2, "the same file"),
     ],
 )
-def test_mistakes_are_said_before_anything_is_generated(
+def test_mistakes_are_reported_before_anything_is_generated(
     run, speaker, tmp_path, monkeypatch, options, code, message
 ):
     monkeypatch.chdir(tmp_path)

@@ -140,8 +140,8 @@ def says(**texts: str):
     """A server whose models always say the same, each its own."""
 
     def answer(asked: Asked) -> Reply:
-        said = [{"index": i, "message": {"content": texts[asked.body["model"]]}} for i in range(asked.n)]
-        return completion(asked, said)
+        choices = [{"index": i, "message": {"content": texts[asked.body["model"]]}} for i in range(asked.n)]
+        return completion(asked, choices)
 
     return answer
 
@@ -265,8 +265,8 @@ def test_no_key_is_written_anywhere(ask, monkeypatch, tmp_path):
     assert not any(KEY.encode() in file.read_bytes() for file in kept)
 
 
-def test_a_key_that_others_could_read_on_its_way_is_told(run, monkeypatch):
-    for url, key, told in (
+def test_a_key_that_is_sent_unencrypted_is_warned_of(run, monkeypatch):
+    for url, key, warned in (
         ("http://example.org/v1", KEY, True),
         ("https://example.org/v1", KEY, False),
         ("http://example.org/v1", "", False),
@@ -274,7 +274,7 @@ def test_a_key_that_others_could_read_on_its_way_is_told(run, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", key)
         done = run("generate", "--engine", "openai", "--base-url", url, "-m", "tiny")  # no input, so no call
         assert done.code == 0
-        assert ("the API key is sent to http://example.org/v1 unencrypted" in done.err) == told
+        assert ("the API key is sent to http://example.org/v1 unencrypted" in done.err) == warned
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_a_server_that_is_gone_is_not_asked_again_for_every_input(ask):
     assert len(upstream.asked) <= 3
 
 
-def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
+def test_samples_that_fail_are_reported_and_the_others_elect(ask, tmp_path):
     path = lines(tmp_path / "one.txt", "when?")
     with Upstream(["ignores_n", "ignores_n", "overloaded"]) as upstream:
         done = ask(upstream, "--candidates", "sample:4", "--concurrency", 1, "--scores", input=path)
@@ -324,7 +324,7 @@ def test_samples_that_fail_are_told_and_the_others_elect(ask, tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_before_anything_is_sent(run, prompts, options, message):
+def test_wrong_options_are_refused_before_anything_is_sent(run, prompts, options, message):
     done = run("generate", "-m", "tiny", "-i", prompts, *options)
     assert (done.code, done.out) == (2, b"")
     assert message in done.err

@@ -88,7 +88,7 @@ def test_several_files_are_members_too(run, tmp_path):
         (answered(1, {"a": "1", "b": "1"}), ["-o", "other.jsonl"], 2, "is one of the inputs"),
     ],
 )
-def test_what_cannot_be_reported_is_said_with_its_place(
+def test_what_cannot_be_reported_is_refused_with_its_place(
     run, tmp_path, monkeypatch, content, options, code, message
 ):
     monkeypatch.chdir(tmp_path)

@@ -63,17 +63,17 @@ def test_otherwise_nothing_is_shown(monkeypatch, clock, options):
 
 
 @pytest.mark.parametrize(
-    ("terminal", "quiet", "told"), [(True, False, True), (True, True, False), (False, False, False)]
+    ("terminal", "quiet", "visible"), [(True, False, True), (True, True, False), (False, False, False)]
 )
-def test_a_line_says_which_model_loads_and_for_how_long(monkeypatch, terminal, quiet, told):
+def test_a_line_says_which_model_loads_and_for_how_long(monkeypatch, terminal, quiet, visible):
     screen = Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm-256color")
     with loading("[my] model", quiet=quiet):
         pass
     text = screen.getvalue()
-    assert ("loading model [my] model ... 0:00:00" in re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text)) == told
-    assert told or not text
+    assert ("loading model [my] model ... 0:00:00" in re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", text)) == visible
+    assert visible or not text
 
 
 def test_models_of_measures_are_named_too(monkeypatch):

@@ -162,7 +162,7 @@ PANEL = ("--upstream", "a=http://h/v1", "--upstream", "b=http://h/v1")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         ([], "give either --upstream URL"),
         ([*ONE, "--model", "x"], "give either --upstream URL"),
@@ -184,15 +184,15 @@ PANEL = ("--upstream", "a=http://h/v1", "--upstream", "b=http://h/v1")
         ([*ONE, "--host", "0.0.0.0", "--keys-env", "K"], "add --allow-host NAME"),
     ],
 )
-def test_what_cannot_be_meant_is_told_before_anything_listens(run, monkeypatch, arguments, told):
+def test_wrong_options_are_refused_before_anything_listens(run, monkeypatch, arguments, message):
     monkeypatch.setenv("K", KEY)
     done = run("serve", "--port", 0, *arguments)
     assert (done.code, done.out) == (2, b"")
-    assert told in done.err
+    assert message in done.err
     assert KEY not in done.err
 
 
-def test_files_that_cannot_be_used_are_told_with_their_exit_codes(run, tmp_path, monkeypatch):
+def test_files_that_cannot_be_used_have_their_exit_codes(run, tmp_path, monkeypatch):
     url = ("--upstream", "http://127.0.0.1:1/v1")
     keys = tmp_path / "keys"
     keys.write_text(KEY)

@@ -129,7 +129,7 @@ def test_an_export_is_one_file_with_everything_in_it(run, tmp_path, three):
         (["--panel", "nbest.jsonl"], 2, "--panel needs several files, one for each member."),
     ],
 )
-def test_mistakes_on_the_command_line_are_told(run, three, monkeypatch, arguments, code, message):
+def test_mistakes_on_the_command_line_are_reported(run, three, monkeypatch, arguments, code, message):
     monkeypatch.chdir(three.parent)
     Path("empty.jsonl").touch()
     done = run("show", *arguments)
@@ -153,9 +153,9 @@ def test_a_missing_web_server_names_its_extra(run, monkeypatch):
 def test_the_command_serves_until_it_is_interrupted(three):
     process = spawn("show", three, "--no-browser")
     try:
-        told = process.stderr.readline().decode()
-        address = re.search(r"http://127\.0\.0\.1:\d+", told)
-        assert address is not None, told
+        line = process.stderr.readline().decode()
+        address = re.search(r"http://127\.0\.0\.1:\d+", line)
+        assert address is not None, line
         with urllib.request.urlopen(f"{address[0]}/api/ballots/0", timeout=120) as answer:
             assert json.load(answer)["candidates"]["total"] == 4
         process.send_signal(signal.SIGINT)

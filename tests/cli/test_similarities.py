@@ -1,4 +1,4 @@
-"""rangevote similarities: every measure in one line, and what is said of it is so."""
+"""rangevote similarities: every measure in one line, and what is listed is true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rangevote.similarity import PRESETS, SIMILARITIES, WITH_MODELS, listings
 from tests.similarity.samples import columns, full, sentences
 
 
-def test_every_measure_is_told_with_cost_and_what_it_needs(run):
+def test_every_measure_is_listed_with_its_cost_and_what_it_needs(run):
     done = run("similarities")
     assert (done.code, done.err) == (0, "")
     lines = done.out.decode().splitlines()
@@ -32,7 +32,7 @@ def test_every_measure_is_told_with_cost_and_what_it_needs(run):
         )
 
 
-def test_the_table_fits_a_terminal_and_tells_overlap_from_precision():
+def test_the_table_fits_a_terminal_and_distinguishes_overlap_from_precision():
     console = Console(width=80, highlight=False)
     with console.capture() as capture:
         console.print(table(described()))
@@ -67,7 +67,7 @@ def test_json_holds_the_same(run):
 @pytest.mark.parametrize(
     "measure", [m for m in described() if m["name"] in SIMILARITIES], ids=lambda m: m["name"]
 )
-def test_the_direction_is_as_told(measure):
+def test_range_and_symmetry_are_as_listed(measure):
     rng = np.random.default_rng(0)
     slate = columns(full(rng, sentences(rng, 20, longest=20)))
     similarity = rv.get_similarity(measure["example"])

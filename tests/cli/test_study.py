@@ -35,7 +35,7 @@ def new(run, folder, *options):
     return run("study", "new", *files, "-o", folder / "study.db", *options)
 
 
-def test_a_study_is_made_of_two_files_and_told_on_standard_error(run, outputs):
+def test_a_study_is_made_of_two_files_and_described_on_standard_error(run, outputs):
     done = new(run, outputs, "--source", outputs / "source.txt", "--annotators", 2, "--seed", 7)
     assert (done.code, done.out) == (0, b"")
     assert "3 items, all there are (asked for 500)." in done.err
@@ -85,7 +85,7 @@ def test_a_study_is_made_with_pictures_and_wording(run, outputs):
         (["--instructions", "none.txt"], 5, "cannot read none.txt: no such file or directory."),
     ],
 )
-def test_a_bad_option_is_told_and_leaves_no_file(run, outputs, monkeypatch, options, code, message):
+def test_a_bad_option_is_refused_and_leaves_no_file(run, outputs, monkeypatch, options, code, message):
     monkeypatch.chdir(outputs)
     done = new(run, outputs, *options)
     assert (done.code, message in done.err) == (code, True), done.err
@@ -137,7 +137,7 @@ def test_exports_go_to_standard_output(run, tmp_path):
 
 
 @pytest.mark.parametrize("command", ["report", "export", "serve"])
-def test_what_is_no_study_is_told_without_a_traceback(run, tmp_path, command):
+def test_a_file_that_is_not_a_study_is_refused_without_a_traceback(run, tmp_path, command):
     (tmp_path / "x.db").write_text("hello, this is no database")
     assert run("study", command, tmp_path / "x.db").code == 3
     done = run("study", command, tmp_path / "none.db")

@@ -214,7 +214,7 @@ def test_no_candidates_give_null_where_allowed(run):
         (["--length-normalised", "lots"], "--length-normalised is 'lots'"),
     ],
 )
-def test_an_option_that_cannot_be_meant_is_a_usage_error(run, three, arguments, named):
+def test_an_option_without_a_meaning_is_a_usage_error(run, three, arguments, named):
     done = run("vote", three, *arguments)
     assert (done.code, done.out) == (2, b"")
     assert named in done.err

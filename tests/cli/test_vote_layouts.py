@@ -142,7 +142,7 @@ def test_a_measure_of_ones_own_is_named_by_module_and_function(run, three, tmp_p
         ("string:ascii_letters", 2, "unknown similarity 'abc"),
     ],
 )
-def test_what_is_no_measure_is_said(run, three, tmp_path, monkeypatch, name, code, message):
+def test_a_name_that_is_not_a_measure_is_refused(run, three, tmp_path, monkeypatch, name, code, message):
     (tmp_path / "broken_measure.py").write_text("1 / 0\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.path", list(sys.path))

@@ -200,7 +200,7 @@ def test_members_that_win_without_a_vote_are_in_the_table_without_a_share(run):
     assert done.err.splitlines()[-1].split() == ["a", "1"]
 
 
-def test_where_all_abstain_it_says_what_may_find_answers(run):
+def test_where_all_abstain_the_message_names_what_may_find_answers(run):
     abstaining = [{"text": "who knows", "member": member} for member in "ab"]
     answered = [{"text": "4", "member": member} for member in "ab"]
     ballots = [{"candidates": abstaining}, {"candidates": answered}]

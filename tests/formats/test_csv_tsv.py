@@ -52,7 +52,7 @@ def test_a_cell_may_be_long(ballots: Ballots) -> None:
     assert texts(ballots(f"id,text\n1,{text}\n".encode())) == [("1", [text])]
 
 
-def test_the_name_of_a_file_or_an_option_tells_a_table_of_other_names(tmp_path) -> None:
+def test_a_table_of_other_names_is_recognised_by_the_file_name_or_an_option(tmp_path) -> None:
     path = tmp_path / "answers.csv"
     path.write_bytes(b"q,a\n1,yes\n1,no\n")
     with read(path, ReadOptions(group_by="q", text_field="a")) as entries:

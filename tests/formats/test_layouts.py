@@ -274,10 +274,10 @@ def test_fields_are_carried_from_records_of_every_kind(ballots: Ballots) -> None
 
 
 def test_a_field_that_is_not_there_is_carried_as_null_and_reported(ballots: Ballots) -> None:
-    said: list[str] = []
+    warned: list[str] = []
     record = {"prompt": "?", "responses": ["a"]}
-    [ballot] = ballots(lines(record), carry=["promt"], warn=said.append)
-    assert (ballot.carry, said) == (
+    [ballot] = ballots(lines(record), carry=["promt"], warn=warned.append)
+    assert (ballot.carry, warned) == (
         {"promt": None},
         ["there is no field 'promt' to carry, so it is null. Did you mean 'prompt'?"],
     )
@@ -286,10 +286,10 @@ def test_a_field_that_is_not_there_is_carried_as_null_and_reported(ballots: Ball
 
 
 def test_different_values_within_a_ballot_are_reported(ballots: Ballots) -> None:
-    said: list[str] = []
+    warned: list[str] = []
     rows = [{"k": 1, "text": "a", "meta": 5}, {"k": 1, "text": "b", "meta": 6}]
-    [ballot] = ballots(lines(*rows), group_by="k", carry=["meta"], warn=said.append)
-    assert (ballot.carry, len(said), "different values of meta" in said[0]) == ({"meta": 5}, 1, True)
+    [ballot] = ballots(lines(*rows), group_by="k", carry=["meta"], warn=warned.append)
+    assert (ballot.carry, len(warned), "different values of meta" in warned[0]) == ({"meta": 5}, 1, True)
 
 
 # Ways to read
@@ -373,7 +373,7 @@ def test_the_scores_of_sockeye_are_costs_divided_by_a_power_of_the_length(
     assert logprobs(ballot) == (expected if None in expected else pytest.approx(expected))
 
 
-def test_a_power_that_sockeye_does_not_tell_is_asked_for(entries: Entries) -> None:
+def test_the_power_by_which_sockeye_divides_is_asked_for(entries: Entries) -> None:
     with pytest.raises(UsageError, match=r"--length-normalised length \(Sockeye's default.*alpha 0"):
         entries(lines(SOCKEYE))
 
@@ -474,7 +474,7 @@ CUT_OFF = {"status": "incomplete", "incomplete_details": {"reason": "max_output_
 CALLED = {"type": "function_call", "call_id": "c", "name": "add", "arguments": '{"a": 1}'}
 
 
-def said(text: str, *logprobs: float) -> dict[str, Any]:
+def output_text(text: str, *logprobs: float) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "logprobs": [{"logprob": p} for p in logprobs]}
 
 
@@ -482,10 +482,15 @@ def said(text: str, *logprobs: float) -> dict[str, Any]:
     ("body", "hypothesis"),
     [
         (
-            {"output": [{"type": "reasoning", "summary": []}, message(said("Hi", -0.5), said("!", -0.25))]},
+            {
+                "output": [
+                    {"type": "reasoning", "summary": []},
+                    message(output_text("Hi", -0.5), output_text("!", -0.25)),
+                ]
+            },
             Hypothesis("Hi!", logprob=-0.75, sampled=True, token_logprobs=[-0.5, -0.25]),
         ),
-        ({**CUT_OFF, "output": [message(said("Hi"))]}, Hypothesis("Hi", sampled=True, finished=False)),
+        ({**CUT_OFF, "output": [message(output_text("Hi"))]}, Hypothesis("Hi", sampled=True, finished=False)),
         ({"output": [CALLED]}, Hypothesis(sampled=True, tool_calls=[CALL])),
     ],
 )

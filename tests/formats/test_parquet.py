@@ -126,13 +126,13 @@ def test_other_widths_of_numbers_and_texts_are_read_as_well():
     assert entries(rows(row, schema=schema))[0].get() == Ballot([Hypothesis("a", [4], -0.5, [0.5])], id=1)
 
 
-def test_a_column_that_means_nothing_is_told_once():
-    told: list[str] = []
+def test_an_unknown_column_is_reported_once():
+    warned: list[str] = []
     file = rows({"candidates": [{"text": "a", "lenght": 2}], "idx": 1})
-    assert len(list(read(file, ReadOptions(warn=told.append)))) == 1
-    assert len(told) == 2
-    assert "unknown field 'idx' is ignored. Did you mean 'id'?" in told[0]
-    assert "unknown field 'candidates[].lenght' is ignored" in told[1]
+    assert len(list(read(file, ReadOptions(warn=warned.append)))) == 1
+    assert len(warned) == 2
+    assert "unknown field 'idx' is ignored. Did you mean 'id'?" in warned[0]
+    assert "unknown field 'candidates[].lenght' is ignored" in warned[1]
 
 
 ROW: dict[str, Any] = {"id": "x", "candidates": [{"text": "a", "logprob": -1.0}]}
@@ -210,7 +210,7 @@ def test_a_pipe_is_no_place_for_parquet():
         only.get()
 
 
-def test_without_pyarrow_it_is_said_what_to_install(monkeypatch):
+def test_without_pyarrow_the_error_names_what_to_install(monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)

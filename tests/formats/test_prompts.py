@@ -44,7 +44,7 @@ def test_every_line_of_text_is_an_input_and_its_number_the_id(tmp_path):
     assert found[2].where == f"{path}:3"
 
 
-def test_names_tell_the_format_and_can_be_overruled(tmp_path):
+def test_the_file_name_decides_the_format_unless_it_is_given(tmp_path):
     assert [format_of(name) for name in ("A.JSONL", "b.ndjson", "c.json", "d.jsonl.zst")] == ["jsonl"] * 4
     assert [format_of(name) for name in ("a.txt", "b.jsonl.bak", "c", "-")] == ["text"] * 4
     assert asked(row(tmp_path / "in.txt", {"text": "a"}), format="jsonl")[0].content == "a"
@@ -102,9 +102,9 @@ def test_blank_lines_of_json_are_passed_over(tmp_path):
 def test_a_line_that_is_no_input_is_named(tmp_path, value, options, message):
     path = tmp_path / "in.jsonl"
     path.write_bytes((value if isinstance(value, bytes) else json.dumps(value).encode()) + b"\n")
-    told = error(path, **options)
-    assert told.startswith(f"{path}:1: ")
-    assert message in told
+    problem = error(path, **options)
+    assert problem.startswith(f"{path}:1: ")
+    assert message in problem
 
 
 def test_a_bad_line_does_not_end_the_reading(tmp_path):
@@ -166,7 +166,7 @@ def test_paths_of_images_are_seen_from_here_or_from_their_list(tmp_path, monkeyp
         ("in.txt", {"field": "text"}, UsageError, "--field text is for JSON lines"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(tmp_path, name, options, kind, message):
+def test_wrong_inputs_and_options_are_refused(tmp_path, name, options, kind, message):
     (tmp_path / "in.txt").write_text("a")
     with pytest.raises(kind, match=message):
         read_inputs(str(tmp_path / name), **options)

@@ -80,7 +80,7 @@ def test_an_error_of_use_ends_the_reading() -> None:
         ({"score_scale": float("inf")}, "--score-scale is inf"),
     ],
 )
-def test_options_that_cannot_be_meant_are_refused(options: dict[str, object], message: str) -> None:
+def test_options_without_a_meaning_are_refused(options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ReadOptions(**options)  # type: ignore[arg-type]
 
@@ -173,7 +173,7 @@ def test_a_format_is_known_by_its_first_bytes_also_when_marked_and_packed(name: 
         (b"doc.1 ||| text |||  ||| 1\n", "moses"),
     ],
 )
-def test_lookalikes_are_told_apart(data: bytes, name: str) -> None:
+def test_similar_formats_are_distinguished(data: bytes, name: str) -> None:
     assert read(io.BytesIO(data)).format == name
 
 
@@ -200,6 +200,6 @@ def test_an_empty_input_has_no_format_and_no_entries() -> None:
         (b"a,b\rc,d\n", "cannot tell the format of input"),
     ],
 )
-def test_what_cannot_be_told_is_asked_for(data: bytes, message: str) -> None:
+def test_a_format_that_is_not_recognised_is_asked_for(data: bytes, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         read(io.BytesIO(data))
