@@ -92,14 +92,6 @@ def test_what_cannot_be_a_prompt_is_refused(model):
         NgramModel.train(TEXT, 0)
 
 
-def test_no_rows_are_no_trouble(model, tmp_path):
-    model.write(tmp_path / "model.arpa")
-    for each in (model, NgramModel.read(tmp_path / "model.arpa")):
-        step = each.step(each.start([]), None)
-        assert step.log_probs.shape == (0, len(model.words))
-        assert each.step(step.state, np.array([], np.int64)).log_probs.shape == (0, len(model.words))
-
-
 # Learning
 
 

@@ -28,7 +28,7 @@ Model = LanguageModel[Any] | Engine
 CONFIDENCE = 0.99
 #: The default voters of the preset "consensus": half of the whole distribution, half of its nucleus.
 CONSENSUS_VOTERS = "sample:50+nucleus:50,p=0.9"
-_CONDITION = re.compile(r"\s*(share|score|margin)\s*<\s*([0-9.]+)\s*|\s*(undecided)\s*")
+_CONDITION = re.compile(r"\s*(share|score|margin)\s*<\s*(\d+\.?\d*|\.\d+)\s*|\s*undecided\s*")
 
 
 class Escalation(NamedTuple):
@@ -46,15 +46,12 @@ class Escalation(NamedTuple):
     def of(cls, condition: str) -> Escalation:
         """Read "share<1", "score<0.8", "margin<0.2" or "undecided"."""
         match = _CONDITION.fullmatch(condition)
-        try:
-            if match is None or (match[3] is None and not 0 < float(match[2]) <= 1):
-                raise ValueError
-        except ValueError:
+        if match is None or (match[1] and not 0 < float(match[2]) <= 1):
             raise UsageError(
                 f"escalate must be 'share<1', 'score<0.8' or 'margin<0.2', with any number above 0 and at "
                 f"most 1, or 'undecided'; got {condition!r:.60}."
-            ) from None
-        return cls("undecided") if match[3] else cls(match[1], float(match[2]))
+            )
+        return cls(match[1], float(match[2])) if match[1] else cls("undecided")
 
     def check(self, members: int, *, adaptive: bool) -> None:
         """Refuse a condition that is always or never true."""

@@ -42,6 +42,8 @@ class Step(Generic[State]):
 class LanguageModel(Protocol[State]):
     """P(next token | input, prefix). `Input` is whatever the model takes: a text, token ids, an image.
 
+    There is always an input to read, and a row to extend.
+
     A state is used once: `step` and `select` may change what they are given. Only a fresh state, from
     `start`, can be selected from several times; so a thousand samples share one reading of the prompt.
     """

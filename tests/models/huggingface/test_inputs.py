@@ -115,16 +115,6 @@ def test_room_is_what_the_prompt_leaves_of_the_positions(tiny_model):
         assert HuggingFace(tiny_model(kind)).room(HuggingFace(tiny_model(kind)).start([[5]])) is None
 
 
-def test_there_may_be_no_inputs_and_all_rows_may_vanish(tiny_model):
-    model = HuggingFace(tiny_model("llama"))
-    step = model.step(model.start([]), None)
-    assert step.log_probs.shape == (0, 40)
-    assert model.room(step.state) is None
-    step = model.step(model.start([[5], [6]]), np.array([7, 8]))
-    nothing = model.select(step.state, np.array([], dtype=np.int64))
-    assert model.step(nothing, np.array([], dtype=np.int64)).log_probs.shape == (0, 40)
-
-
 REFUSED = [
     ("llama", [], r"inputs\[1\]: has no tokens.*Give a text"),
     ("llama", [5, 40], r"inputs\[1\]: contains the token 40; the model knows 0 to 39"),

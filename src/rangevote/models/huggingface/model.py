@@ -17,7 +17,6 @@ from rangevote.models.huggingface.inputs import (
     ends_at_separator,
     longest_output,
     sees,
-    vocabulary,
 )
 from rangevote.models.huggingface.shared_prefix import Trials, shared_where_possible
 from rangevote.models.huggingface.steps import Net, Prediction, Prepared, Prompt, Rows, inference
@@ -32,7 +31,7 @@ class HuggingFaceState:
     `rows` begin with the first token.
     """
 
-    prompt: Prompt | None  # None: there are no inputs
+    prompt: Prompt
     owner: Integers
     room: Integers | None = None
     rows: Rows | None = None
@@ -61,8 +60,6 @@ class PreparedModel:
 
     def step(self, state: HuggingFaceState, tokens: Integers | None) -> Step[HuggingFaceState]:
         prompt = state.prompt
-        if prompt is None or not len(state.owner):
-            return Step(torch.zeros((0, vocabulary(self.hf)), device=self.hf.device), state)
         with inference(prompt.net):
             if tokens is None:
                 assert state.rows is None, "only the first step comes without tokens"
@@ -74,10 +71,9 @@ class PreparedModel:
 
     def select(self, state: HuggingFaceState, rows: Integers) -> HuggingFaceState:
         rows = np.asarray(rows, dtype=np.int64)
-        if state.rows is None or not len(rows):
-            return replace(state, owner=state.owner[rows], rows=None)
-        with torch.no_grad():
-            state.rows.select(rows)
+        if state.rows is not None:
+            with torch.no_grad():
+                state.rows.select(rows)
         return replace(state, owner=state.owner[rows])
 
     def room(self, state: HuggingFaceState) -> Integers | None:
@@ -135,8 +131,6 @@ class HuggingFace(PreparedModel):
 
     def start(self, inputs: Sequence[Any]) -> HuggingFaceState:
         """Read the inputs, each once; the state has one row for each, in order."""
-        if not len(inputs):
-            return HuggingFaceState(None, np.zeros(0, dtype=np.int64))
         tensors, lengths = self._encoder.encode(inputs)
         with inference(self.hf):
             return self._read(Prepared.by(self.hf, {**tensors, **self._settings}), lengths)
