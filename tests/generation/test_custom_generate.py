@@ -16,6 +16,7 @@ from torch import Tensor
 
 import rangevote as rv
 from rangevote.decoding import Batch
+from rangevote.engines.transformers import hypotheses_of
 from rangevote.generation.custom_generate import CustomGenerate
 from tests.models.huggingface.tiny import END, PAD, VOCABULARY, make, make_tokenizer
 
@@ -45,32 +46,10 @@ def inputs(model: Any, number: int = 3, *, padded: bool = False) -> dict[str, Te
 
 
 def beams(model: Any, given: dict[str, Tensor], k: int, **options: Any) -> list[list[rv.Hypothesis]]:
-    """The lists of transformers' own beam search, with log-probabilities before normalisation."""
-    out = model.generate(
-        **given,
-        **{"num_beams": k, "num_return_sequences": k, "do_sample": False, "length_penalty": 1.0, **options},
-        return_dict_in_generate=True,
-        output_scores=True,
-    )
-    lengths = (out.beam_indices >= 0).sum(dim=1)  # with the end
-    width = out.sequences.shape[1] - out.beam_indices.shape[1]
-    prompt = width if width > 0 else 1
-    power = options.get("length_penalty", 1.0)
-    logprobs = out.sequences_scores * lengths.float() ** power
-    found = [
-        _hypothesis(row[prompt : prompt + n], float(logprob), float(score))
-        for row, n, logprob, score in zip(
-            out.sequences.tolist(), lengths.tolist(), logprobs, out.sequences_scores, strict=True
-        )
-    ]
-    return [found[i : i + k] for i in range(0, len(found), k)]
-
-
-def _hypothesis(tokens: list[int], logprob: float, score: float) -> rv.Hypothesis:
-    finished = tokens[-1] == END
-    return rv.Hypothesis(
-        tokens=tuple(tokens[:-1] if finished else tokens), logprob=logprob, finished=finished, ranked_by=score
-    )
+    """The lists of transformers' own beam search."""
+    own = {"num_beams": k, "num_return_sequences": k, "do_sample": False, "length_penalty": 1.0, **options}
+    out = model.generate(**given, **own, return_dict_in_generate=True, output_scores=True)
+    return hypotheses_of(out, ends=[END], inputs=len(next(iter(given.values()))))
 
 
 def generate(model: Any, given: dict[str, Tensor], **options: Any) -> Any:
@@ -127,7 +106,7 @@ def test_several_sequences_are_several_winners(kind):
     results = [rv.elect(found, similarity="precision_1-4", winners=3) for found in lists]
     expected = [result.candidates[i] for result in results for i in result.elected]
     same(model, given, out.sequences, expected)
-    scores = torch.tensor([h.ranked_by for h in expected])
+    scores = torch.tensor([h.logprob / (len(h.tokens) + h.finished) for h in expected])
     torch.testing.assert_close(out.sequences_scores, scores, atol=1e-4, rtol=0)
     assert type(out).__name__.startswith("GenerateBeam")
 
