@@ -289,26 +289,12 @@ def write_gguf(path: Path, net, words: list[str]) -> None:
     writer.add_token_merges(["a b", "b a"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(END)
-    names = {
-        "self_attn.q_proj": "attn_q",
-        "self_attn.k_proj": "attn_k",
-        "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output",
-        "mlp.gate_proj": "ffn_gate",
-        "mlp.up_proj": "ffn_up",
-        "mlp.down_proj": "ffn_down",
-        "input_layernorm": "attn_norm",
-        "post_attention_layernorm": "ffn_norm",
-    }
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.LLAMA, config.num_hidden_layers)
     for name, tensor in net.state_dict().items():
         weight = tensor.numpy()
         if "q_proj" in name or "k_proj" in name:
             weight = permuted(weight, config.num_attention_heads)
-        name = name.replace("model.embed_tokens", "token_embd").replace("model.norm", "output_norm")
-        name = name.replace("lm_head", "output").replace("model.layers.", "blk.")
-        for theirs, short in names.items():
-            name = name.replace(theirs, short)
-        writer.add_tensor(name, np.ascontiguousarray(weight))
+        writer.add_tensor(names.get_name(name, (".weight",)), np.ascontiguousarray(weight))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
