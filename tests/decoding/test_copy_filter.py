@@ -10,9 +10,9 @@ from rangevote.decoding import search
 from rangevote.decoding.beam import Beam
 from rangevote.errors import DataError
 from tests.decoding import twins
-from tests.decoding.compare import assert_same, ranking
+from tests.decoding.compare import ranking
 from tests.decoding.every import BEAMS, EVERY, SAMPLINGS
-from tests.decoding.models import InTorch, SeveralEnds, Written
+from tests.decoding.models import InTorch, Written
 from tests.models.table import TableModel, enumerate_sequences
 
 SOURCES = [
@@ -94,16 +94,6 @@ def test_no_search_returns_a_copy(method, share, kind):
         missing += sum(not allowed(tuple(one.tokens)) for one in before)
     assert missing or method.size == 1  # or the filter had nothing to do
     assert ranking(found[2]) == ranking(plain[2])  # an empty source filters nothing
-
-
-def test_every_end_of_the_model_is_no_unigram():
-    model = SeveralEnds(5, None, seed=4, ends=(0, 3))
-    source = (3, 1, 0, 2)
-    (found,) = search(model, [source], Beam(6, copy_filter=1.0, max_new_tokens=3))
-    assert_same(found, twins.beam(model, source, 6, 3, allowed=twins.copies(source, 1.0, ends=(0, 3))))
-    (half,) = search(model, [source], Beam(6, copy_filter=0.5, max_new_tokens=3))
-    assert any(one.finished for one in half)  # the end 3 was not forbidden
-    assert all(set(one.tokens) <= {4} for one in half)
 
 
 @pytest.mark.parametrize("kind", [TableModel, InTorch])

@@ -85,14 +85,6 @@ def test_every_option_of_an_election_is_passed_on(model):
     same(blended, rv.elect(found(model, "beam:10")[0], preset="blend"))
 
 
-def test_batches_change_nothing(model):
-    options = {"candidates": "beam:4", "voters": "sample:33,seed=2", "similarity": "overlap_1"}
-    whole = rv.generate(model, INPUTS, **options)
-    for rows in (1, 7):
-        for result, other in zip(rv.generate(model, INPUTS, **options, max_rows=rows), whole, strict=True):
-            same(result, other)
-
-
 @pytest.mark.parametrize(("rows", "size"), [(1, 1), (20, 2), (35, 3), (1000, 5)])
 def test_a_prompt_is_read_once_for_candidates_and_voters(model, rows, size):
     rv.generate(model, INPUTS, candidates="beam:4", voters="sample:10", max_rows=rows)
