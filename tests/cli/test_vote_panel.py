@@ -200,6 +200,22 @@ def test_members_that_win_without_a_vote_are_in_the_table_without_a_share(run):
     assert done.err.splitlines()[-1].split() == ["a", "1"]
 
 
+def test_a_member_that_hardly_ever_gives_the_elected_answer_is_named(run):
+    said = [{"a": i, "b": i, "c": i if i % 2 else -1, "d": i + 99 if i else 0, "e": None} for i in range(20)]
+    ballots = [
+        {
+            "candidates": [
+                {"text": f"{text}", "member": name} for name, text in one.items() if text is not None
+            ]
+        }
+        for one in said
+    ]
+    options = ("vote", "-s", "exact", "--shares", "a=1,b=1,c=1,d=1,e=1")
+    assert "hardly ever give the elected answer: 'd'. `" in run(*options, stdin=lines(*ballots)).err
+    assert "hardly ever" not in run(*options, stdin=lines(*ballots[:9])).err  # too few to judge
+    assert "hardly ever" not in run("vote", "-s", "chrf", stdin=lines(*ballots)).err
+
+
 def test_where_all_abstain_the_message_names_what_may_find_answers(run):
     abstaining = [{"text": "who knows", "member": member} for member in "ab"]
     answered = [{"text": "4", "member": member} for member in "ab"]

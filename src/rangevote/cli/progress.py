@@ -39,6 +39,12 @@ NOBODY_ELECTED = (
     "nobody is elected in any ballot: the similarity finds no answers in the outputs, or --min-score or "
     "--min-share is too high. For answers in a text, exact:last_number or exact:choice may find them."
 )
+FAR_OFF = (
+    "these members hardly ever give the elected answer: {members}. `rangevote panel report` shows how "
+    "far they agree with the others."
+)
+#: Ballots from which on members that never win are named as far off.
+FEWEST_TO_JUDGE = 20
 ALONE = (
     "in {alone:,} of {all:,} ballots the winner is the only output of a member that has half of the vote or "
     "more, so it elected itself. Give that member a smaller share or several outputs, or add a member."
@@ -236,6 +242,7 @@ class RunCounts:
         """How often each member of a panel won; members with the same output as the winner won too."""
         if not self.wins and agreement is None:
             return
+        from rangevote.election.agreement import ANSWERS
         from rangevote.evaluation.tables import to_text
 
         shares = settings.shares if isinstance(settings.shares, Mapping) else dict.fromkeys(self.voted, 1.0)
@@ -243,6 +250,12 @@ class RunCounts:
             shares = {name: share for name, share in shares.items() if name in self.voted}
         notes.tell("members of the panel:")
         notes.show(to_text(member_table(shares, agreement, self.wins)))
+        ballots = self.changed.total()
+        if agreement is None and ballots >= FEWEST_TO_JUDGE and settings.measure.answers:
+            present = {name: ballots - self.left_out[name] for name, share in shares.items() if share}
+            far = [name for name, number in present.items() if number > ANSWERS * self.wins[name]]
+            if far:
+                notes.warn(FAR_OFF.format(members=", ".join(map(repr, far))))
 
 
 def member_table(
