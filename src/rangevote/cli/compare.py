@@ -156,14 +156,14 @@ def member_outputs(ballots: FileValues[Ballot], elected: Sequence[str]) -> dict[
     from rangevote.evaluation.evaluate import texts_of
     from rangevote.tuning.grid import DEFAULT, own_winners
 
-    own = [own_winners(ballot, DEFAULT) for ballot in ballots.values]
-    names = sorted({name for indices in own for name in indices})
+    winners = [own_winners(ballot, DEFAULT) for ballot in ballots.values]
+    names = sorted({name for indices in winners for name in indices})
     if len(names) < 2:
         return {}
-    rows = list(zip(own, ballots.map(texts_of).values, elected, strict=True))
+    rows = list(zip(winners, ballots.map(texts_of).values, elected, strict=True))
 
     def texts(name: str) -> list[str]:
-        return [listed[one[name]] if name in one else text for one, listed, text in rows]
+        return [candidates[one[name]] if name in one else text for one, candidates, text in rows]
 
     return {f"{name} alone": FileValues(name, texts(name), ballots.where, ballots.ids) for name in names}
 

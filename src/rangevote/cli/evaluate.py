@@ -42,10 +42,10 @@ QUIET = option("-q --quiet", "No notes, warnings or progress bar.")
 FORCE = option("--force", "Overwrite existing files.")
 
 
-def _metric_names(context: click.Context, option: click.Parameter, given: Sequence[str]) -> list[str]:
+def _metric_names(context: click.Context, option: click.Parameter, values: Sequence[str]) -> list[str]:
     from rangevote.evaluation.metrics import spelled_metric
 
-    return [spelled_metric(name.strip()) for part in given for name in part.split(",") if name.strip()]
+    return [spelled_metric(name.strip()) for part in values for name in part.split(",") if name.strip()]
 
 
 @dataclass(frozen=True)
@@ -190,8 +190,8 @@ def evaluate(
     check_inputs(inputs)
     if any(samples[name] is not None for name in ("key", "similarity", "gold")):
         _refuse_options(OF_OUTPUTS, "outputs and their references, not for samples")
-        found = _of_samples(outputs, evaluation, reading, quiet, writing.force, **samples)
-        writing.write(found.to_dict(), found.tables(), inputs)
+        report = _of_samples(outputs, evaluation, reading, quiet, writing.force, **samples)
+        writing.write(report.to_dict(), report.tables(), inputs)
         return
     layout = [field.name for field in dataclasses.fields(reading)]
     _refuse_options((*OF_SAMPLES, *layout), "samples; name their key, for example with --key last_number")
@@ -209,8 +209,8 @@ def _refuse_options(names: Sequence[str], purpose: str) -> None:
     """Refuse options on the command line that would be ignored."""
     context = click.get_current_context()
     for parameter in context.command.params:
-        given = parameter.name and context.get_parameter_source(parameter.name) is COMMANDLINE
-        if given and parameter.name in names:
+        chosen = parameter.name and context.get_parameter_source(parameter.name) is COMMANDLINE
+        if chosen and parameter.name in names:
             raise UsageError(f"{max(parameter.opts, key=len)} is for {purpose}.")
 
 
@@ -245,10 +245,10 @@ def _of_samples(
     with read(path, dataclasses.replace(reading, carry=carry)) as entries:
         counted = Bar(entries, "counting", quiet=quiet).track(entries)
         resampling = {"resamples": evaluation.resamples, "seed": evaluation.seed}
-        found = evaluate_samples(counted, grades, gold=gold, confidence=sure, **resampling)
+        report = evaluate_samples(counted, grades, gold=gold, confidence=sure, **resampling)
     if plot is not None:
-        found.plot(plot)
-    return found
+        report.plot(plot)
+    return report
 
 
 def check_plot(plot: str | None, force: bool, inputs: Sequence[str]) -> None:

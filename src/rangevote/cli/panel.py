@@ -74,12 +74,12 @@ def report(
         first, joined = files.read(stack, replace(reading, carry=carry))
         entries = list(Bar(first, "reading", quiet=quiet).track(joined))
     with Bar(None, "leaving members out", quiet=quiet, total=len(entries)) as bar:
-        found = panel_report(entries, settings, gold, bar.advance)
+        summary = panel_report(entries, settings, gold, bar.advance)
     if ending in PICTURES and writing.format != "json":
-        content = html_page(found) if ending == "html" else picture(found, ending)
+        content = html_page(summary) if ending == "html" else picture(summary, ending)
         write_output(content, writing.output, files.paths, force=writing.force)
     else:
         writing = replace(writing, format="json" if ending == "json" else writing.format)
-        writing.write(msgspec.to_builtins(found), tables(found), files.paths)
+        writing.write(msgspec.to_builtins(summary), tables(summary), files.paths)
     if writing.output and ending not in PICTURES:
-        notes.tell(f"{len(found.members)} members over {found.ballots:,} ballots: {writing.output}.")
+        notes.tell(f"{len(summary.members)} members over {summary.ballots:,} ballots: {writing.output}.")

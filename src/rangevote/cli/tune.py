@@ -202,10 +202,10 @@ def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any]) -> tuple[st
         "normalize": grid["normalize"],
         "merge": grid["merge"],
     }
-    found = agreement_of(entries, Settings(**options, shares=AGREEMENT))
-    facts = {**agreement_facts(found), "shares": found.shares, "ballots": found.ballots}
-    profile = agreement_profile(found, {name: value for name, value in options.items() if value})
-    return profile, facts, [member_table(found.shares, found)]
+    agreement = agreement_of(entries, Settings(**options, shares=AGREEMENT))
+    facts = {**agreement_facts(agreement), "shares": agreement.shares, "ballots": agreement.ballots}
+    profile = agreement_profile(agreement, {name: value for name, value in options.items() if value})
+    return profile, facts, [member_table(agreement.shares, agreement)]
 
 
 def _with_references(entries: Iterable[Entry], references: FileValues[list[str]]) -> Iterator[Entry]:

@@ -261,9 +261,9 @@ def _check_lengths(values: FileValues[object], order: FileValues[object]) -> Non
         )
 
 
-def _check_ids(file: FileValues[object], ids: Sequence[Id], known: Set[Id], other: str) -> None:
+def _check_ids(file: FileValues[object], ids: Sequence[Id], others: Set[Id], other: str) -> None:
     for id, where in zip(ids, file.where, strict=True):
-        if id not in known:
+        if id not in others:
             raise DataError(f"{other} has nothing for {id!r}.", field="id", where=where)
 
 

@@ -78,10 +78,10 @@ class Evaluator:
 
 def choose_metrics(metrics: MetricChoice, corpus: EvaluationCorpus) -> dict[str, Metric]:
     """The metrics by name; asking for one that lacks its references or sources is an error."""
-    known = {"references": corpus.references, "sources": corpus.sources}
+    available = {"references": corpus.references, "sources": corpus.sources}
 
     def missing(metric: Metric) -> list[str]:
-        return [part for part in metric.needs.split(" and ") if part and not known[part]]
+        return [part for part in metric.needs.split(" and ") if part and not available[part]]
 
     if metrics is None:
         return {name: one for name, one in METRICS.items() if one.usual and not missing(one)}

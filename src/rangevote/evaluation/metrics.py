@@ -268,7 +268,7 @@ def mean_scores(
 ) -> Statistics:
     """The mean score of each output over its references, and a one."""
     sources, references = corpus.sources or [""] * corpus.size, corpus.references or ()
-    known: dict[str, Any] = {}
+    cache: dict[str, Any] = {}
 
     def rows(outputs: Sequence[str]) -> Array:
         texts = [
@@ -277,7 +277,7 @@ def mean_scores(
             for reference in references[i]
         ]
         ends = np.cumsum([len(references[i]) for i in range(len(outputs))])[:-1]
-        means = [part.mean() for part in np.split(score(texts, known), ends)]
+        means = [part.mean() for part in np.split(score(texts, cache), ends)]
         return np.stack([means, np.ones(len(means))], axis=1)
 
     return Statistics(f"{signature}|{corpus.signature}", rows)

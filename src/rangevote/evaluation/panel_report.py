@@ -136,15 +136,15 @@ class PanelCount:
     def _add_texts(self, result: Result) -> None:
         voters, settings = result.voters, self.settings
         weighed = list(weigh_members(voters, settings.weights, settings.vote_temperature, voters))
-        within = np.zeros((len(weighed), len(voters)))  # each row sums to 1
-        for row, (indices, _, weights) in zip(within, weighed, strict=True):
+        parts = np.zeros((len(weighed), len(voters)))  # each row sums to 1
+        for row, (indices, _, weights) in zip(parts, weighed, strict=True):
             row[indices] = weights
         numbers: dict[object, int] = {}
         texts = np.array([numbers.setdefault(text, len(numbers)) for text in same_content(voters)])
-        alike = within @ result.similarity.matrix(voters, voters) @ within.T
-        equal = within @ (texts[:, None] == texts) @ within.T
-        known = list(self.members)
-        places = [known.index(voters[indices[0]].member or "") for indices, _, _ in weighed]
+        alike = parts @ result.similarity.matrix(voters, voters) @ parts.T
+        equal = parts @ (texts[:, None] == texts) @ parts.T
+        names = list(self.members)
+        places = [names.index(voters[indices[0]].member or "") for indices, _, _ in weighed]
         self._sums[np.ix_(range(3), places, places)] += [(alike + alike.T) / 2, equal, np.ones_like(alike)]
 
     def agreement(self) -> Agreement | None:
@@ -153,22 +153,24 @@ class PanelCount:
             warnings.simplefilter("ignore", RangevoteWarning)
             return self.table.shares() if self.measure.answers else None
 
-    def summary(self, total: int, found: Agreement | None) -> PanelSummary:
-        """What was counted, of a file of `total` ballots; the members that agree most come first. `found` is
-        the agreement of answers, where there is one."""
+    def summary(self, total: int, agreement: Agreement | None) -> PanelSummary:
+        """What was counted, of a file of `total` ballots; the members that agree most come first.
+
+        `agreement` is that of answers, where there is one.
+        """
         names = sorted(self.members)
         places = [list(self.members).index(name) for name in names]
         sums = self._sums[np.ix_(range(3), places, places)]
         with np.errstate(invalid="ignore"):
             alike, equal = sums[:2] / sums[2]  # NaN where two never meet
         twins = {name: [names[j] for j in np.flatnonzero(equal[i] >= COPIES)] for i, name in enumerate(names)}
-        if found is not None:
-            inside = [names.index(name) for name in found.shares]
-            alike[np.ix_(inside, inside)] = found.overlap
-            twins = {name: list(some) for some in found.twins for name in some}
+        if agreement is not None:
+            inside = [names.index(name) for name in agreement.shares]
+            alike[np.ix_(inside, inside)] = agreement.overlap
+            twins = {name: list(some) for some in agreement.twins for name in some}
         np.fill_diagonal(alike, np.nan)
         for i, name in enumerate(names):
-            self._finish(self.members[name], alike[i], found)
+            self._finish(self.members[name], alike[i], agreement)
             self.members[name].twins = [other for other in twins.get(name, ()) if other != name]
         order = sorted(range(len(names)), key=lambda i: (-(self.members[names[i]].agreement or 0.0), i))
         return PanelSummary(
@@ -181,13 +183,13 @@ class PanelCount:
             matrix=[[finite(one) for one in alike[i, order].tolist()] for i in order],
         )
 
-    def _finish(self, member: MemberSummary, alike: Array, found: Agreement | None) -> None:
+    def _finish(self, member: MemberSummary, alike: Array, agreement: Agreement | None) -> None:
         name = member.name
         if member.share is not None:
             member.share /= member.ballots
-        if found is not None and name in found.shares:
-            member.agreement = finite(found.agreement[name])
-            member.agreement_share = found.shares[name]
+        if agreement is not None and name in agreement.shares:
+            member.agreement = finite(agreement.agreement[name])
+            member.agreement_share = agreement.shares[name]
             if member.agreement is not None:
                 member.interval = wilson(member.agreement, self._answered[name])
         elif not self.measure.answers:
@@ -212,8 +214,8 @@ def agreement_of(entries: Iterable[Entry], settings: Settings) -> Agreement:
     return table.shares()
 
 
-def with_found_shares(settings: Settings, entries: Iterable[Entry]) -> Settings:
-    """The same with the shares that shares="agreement" finds over all these ballots."""
+def resolve_shares(settings: Settings, entries: Iterable[Entry]) -> Settings:
+    """The settings with the shares that shares="agreement" finds over all these ballots."""
     if settings.shares != AGREEMENT:
         return settings
     return settings.replace(shares=agreement_of(entries, settings).shares)
@@ -231,25 +233,25 @@ def panel_report(
     if measure is not settings.measure:  # every text stands in as many elections as there are members
         settings = settings.replace(similarity=measure)
     _check_members(ballots)
-    own = with_found_shares(settings, entries)
-    count, winners, rights = PanelCount(own), list[Hashable](), list[set[Hashable]]()
+    complete = resolve_shares(settings, entries)
+    count, winners, rights = PanelCount(complete), list[Hashable](), list[set[Hashable]]()
     for entry, ballot in zip(entries, ballots, strict=True):
         with placed(entry.where):
             right = None if gold is None else right_of(ballot, gold, measure)
-            result = elect_ballot(ballot, own)
+            result = elect_ballot(ballot, complete)
             count.add(ballot, result, right)
         winners.append(_winner(result))
         rights.append(right or set())
-    found = count.agreement()
-    report = count.summary(len(ballots), found)
+    agreement = count.agreement()
+    report = count.summary(len(ballots), agreement)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RangevoteWarning)  # what is odd was said of the whole panel
         _leave_out(report, ballots, settings, winners, rights if gold is not None else None, done)
         if gold is not None:
             report.accuracy = _share_right(winners, rights)
             report.accuracy_interval = wilson(report.accuracy, len(ballots))
-            if found is not None:
-                shared = settings.replace(shares=found.shares)
+            if agreement is not None:
+                shared = settings.replace(shares=agreement.shares)
                 keys = [_winner(elect_ballot(ballot, shared)) for ballot in ballots]
                 report.accuracy_by_agreement = _share_right(keys, rights)
     return report
@@ -295,18 +297,18 @@ def _leave_out(
 ) -> None:
     """Hold the elections again without each member."""
     others = {one.name: _settings_without(settings, ballots, one.name) for one in report.members}
-    found: dict[str, list[Hashable]] = {name: [] for name in others}
+    keys_without: dict[str, list[Hashable]] = {name: [] for name in others}
     for ballot, winner in zip(ballots, winners, strict=True):
         present = _members(ballot)
         for name, other in others.items():
             if name not in present and settings.shares != AGREEMENT:
-                found[name].append(winner)
+                keys_without[name].append(winner)
             else:
                 left = without(ballot, name)
-                found[name].append(_winner(elect_ballot(left, other)) if left.candidates else None)
+                keys_without[name].append(_winner(elect_ballot(left, other)) if left.candidates else None)
         done()
     for member in report.members:
-        keys = found[member.name]
+        keys = keys_without[member.name]
         member.changed = sum(key != winner for key, winner in zip(keys, winners, strict=True))
         if rights is not None:
             member.accuracy_without = _share_right(keys, rights)
@@ -324,7 +326,7 @@ def _settings_without(settings: Settings, ballots: Sequence[Ballot], name: str) 
     if settings.shares == AGREEMENT:
         alone = len({member for ballot in left for member in _members(ballot)}) < 2
         entries = (Entry("", ballot) for ballot in left)
-        return settings.replace(shares=None) if alone else with_found_shares(settings, entries)
+        return settings.replace(shares=None) if alone else resolve_shares(settings, entries)
     if isinstance(settings.shares, Mapping):
         shares = {member: share for member, share in settings.shares.items() if member != name}
         return settings.replace(shares=shares if any(shares.values()) else None)
@@ -334,12 +336,12 @@ def _settings_without(settings: Settings, ballots: Sequence[Ballot], name: str) 
 def tables(report: PanelSummary) -> list[Table]:
     """The members; of answers, how often they are right; how far each two agree. Members are numbered."""
     labels = [f"{i} {escape_controls(member.name)}" for i, member in enumerate(report.members, 1)]
-    found = [_member_table(report, labels)]
-    found += [_accuracy_table(report, labels)] if report.answers else []
+    parts = [_member_table(report, labels)]
+    parts += [_accuracy_table(report, labels)] if report.answers else []
     rows = list(map(TableRow, labels, report.matrix))
     decimals = 0 if report.answers else 2
     columns = [Column(str(i), decimals, percent=report.answers) for i in range(1, len(labels) + 1)]
-    return [*found, Table(columns, rows, "member", matrix_title(report))]
+    return [*parts, Table(columns, rows, "member", matrix_title(report))]
 
 
 def _member_table(report: PanelSummary, labels: Sequence[str]) -> Table:
@@ -379,12 +381,12 @@ def _member_table(report: PanelSummary, labels: Sequence[str]) -> Table:
 def _far_off(report: PanelSummary) -> list[str]:
     """Members whose agreement is near zero: for answers no better than chance, for texts far below the usual
     one. Nobody where all are like that."""
-    known = {member.name: member.agreement for member in report.members if member.agreement is not None}
-    if not known:
+    agreements = {member.name: member.agreement for member in report.members if member.agreement is not None}
+    if not agreements:
         return []
-    limit = 1 / ANSWERS if report.answers else FAR_OFF * median(known.values())
-    far = [name for name, agreement in known.items() if agreement <= limit]
-    return far if len(far) < len(known) else []
+    limit = 1 / ANSWERS if report.answers else FAR_OFF * median(agreements.values())
+    far = [name for name, agreement in agreements.items() if agreement <= limit]
+    return far if len(far) < len(agreements) else []
 
 
 def _accuracy_table(report: PanelSummary, labels: Sequence[str]) -> Table:

@@ -237,8 +237,8 @@ def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[
             if (point := points.get(system.name)) is not None:  # a member of a panel has no K
                 values.setdefault(point.method, []).append((point.x, system.scores[name].value))
         curves = [
-            Curve(method, [x for x, _ in sorted(found)], [y for _, y in sorted(found)], method in baselines)
-            for method, found in values.items()
+            Curve(method, [x for x, _ in sorted(pairs)], [y for _, y in sorted(pairs)], method in baselines)
+            for method, pairs in values.items()
         ]
         panels.append(Panel(metric.label, curves, comparison.references.get(name)))
     return panels

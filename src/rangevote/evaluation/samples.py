@@ -67,8 +67,8 @@ class Question:
     def of(cls, keys: Sequence[Hashable], right: Container[Hashable] | None = None) -> Question:
         """Count the answers of samples; None stands for a sample without an answer."""
         counted = _counted(keys)
-        known = None if right is None else tuple(key in right for key, _ in counted)
-        return cls(tuple(count for _, count in counted), keys.count(None), known)
+        rights = None if right is None else tuple(key in right for key, _ in counted)
+        return cls(tuple(count for _, count in counted), keys.count(None), rights)
 
     @property
     def samples(self) -> int:
@@ -380,11 +380,11 @@ def sample_report(
             f"{measure.name} finds no answer in any of {abstained:,} samples; look at one of them, and "
             f"choose another key, or the field with the text (--text-field)."
         )
-    known = questions[0].right is not None
-    sizes = sizes_up_to(min(samples)) if known else []
-    if known and not any(any(q.right or ()) for q in questions):
+    labelled = questions[0].right is not None
+    sizes = sizes_up_to(min(samples)) if labelled else []
+    if labelled and not any(any(q.right or ()) for q in questions):
         warn("no sample of any question is right; check that gold and the answers are written alike.")
-    votes = np.array([q.maj_right(sizes) for q in questions]) if known else np.zeros((len(questions), 0))
+    votes = np.array([q.maj_right(sizes) for q in questions]) if labelled else np.zeros((len(questions), 0))
     columns: dict[Any, Any] = {
         "share": [q.share for q in questions],
         "entropy": [q.entropy for q in questions],
@@ -399,10 +399,10 @@ def sample_report(
     if all(q.drawn is not None for q in questions):
         early = [q for q in questions if q.drawn != q.samples]
         changed = sum(q.stopped_at not in q.leaders for q in early)
-        right = scores["stopped"] if known else None
+        right = scores["stopped"] if labelled else None
         stopping = Stopping(confidence, scores["drawn"], len(early), changed, right)
     curve = bins = error = None
-    if known:
+    if labelled:
         accuracies = [q.accuracy for q in questions]
         curve = risk_curve(columns["share"], [1 - accuracy for accuracy in accuracies])
         bins = calibration(columns["share"], accuracies)
@@ -421,7 +421,7 @@ def sample_report(
         curve,
         error,
         bins or (),
-        SUBSETS if known and max(samples) > MOST_EXACT else 0,
+        SUBSETS if labelled and max(samples) > MOST_EXACT else 0,
         resamples,
         seed,
     )

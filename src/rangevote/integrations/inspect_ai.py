@@ -71,5 +71,5 @@ def elect_reducer(**options: Unpack[ElectionOptions]) -> ScoreReducer:
 def _facts(result: Result) -> dict[str, Any]:
     """The facts about an election for the log."""
     fields = result.fields()
-    known = {name: fields[name] for name in ("candidates", "score", "margin", "signature")}
-    return known | {"elected": result.index is not None, "share": result.groups[0].share}
+    facts = {name: fields[name] for name in ("candidates", "score", "margin", "signature")}
+    return facts | {"elected": result.index is not None, "share": result.groups[0].share}

@@ -204,21 +204,21 @@ class Tuning:
         return {**data, "options": self.options, "warnings": self.warnings()}
 
 
-def agreement_facts(found: Agreement) -> dict[str, Any]:
+def agreement_facts(agreement: Agreement) -> dict[str, Any]:
     """How shares by agreement were found, for a profile."""
     return {
         "shares": AGREEMENT,
-        "agreement": {name: round(p, 4) for name, p in found.agreement.items() if not math.isnan(p)},
-        "twins": [list(group) for group in found.twins],
-        "rounds": found.rounds,
-        "converged": found.converged,
+        "agreement": {name: round(p, 4) for name, p in agreement.agreement.items() if not math.isnan(p)},
+        "twins": [list(group) for group in agreement.twins],
+        "rounds": agreement.rounds,
+        "converged": agreement.converged,
     }
 
 
-def agreement_profile(found: Agreement, options: Mapping[str, Any]) -> str:
+def agreement_profile(agreement: Agreement, options: Mapping[str, Any]) -> str:
     """TOML for `rangevote vote --profile` with shares that were found without references."""
-    tuned = {**agreement_facts(found), "ballots": found.ballots, "rangevote": __version__}
-    return write_tables({"election": {**options, "shares": found.shares}, "tuned": tuned}, COMMENT)
+    tuned = {**agreement_facts(agreement), "ballots": agreement.ballots, "rangevote": __version__}
+    return write_tables({"election": {**options, "shares": agreement.shares}, "tuned": tuned}, COMMENT)
 
 
 BEST, PROVEN = "<", "+"
@@ -256,9 +256,9 @@ def choice_table(tuning: Tuning) -> Table:
     """The best setting and the rules without voters, compared with the default."""
     columns = [get_metric(tuning.metric).label, "95 % interval", "gain", "95 % interval", "p"]
     rows = []
-    listed = (tuning.best, tuning.default, *tuning.baselines, *tuning.members)
-    names = ("best: ", "default: ", *[""] * (len(listed) - 2))
-    for name, tried in zip(names, listed, strict=True):
+    compared = (tuning.best, tuning.default, *tuning.baselines, *tuning.members)
+    names = ("best: ", "default: ", *[""] * (len(compared) - 2))
+    for name, tried in zip(names, compared, strict=True):
         cells: list[Value | Cell] = [tried.score, between(tried.interval, 2), *[None] * 3]
         if tried is not tuning.default:
             low, high = tried.gain_interval

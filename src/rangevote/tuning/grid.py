@@ -197,8 +197,8 @@ class SharedCounts:
             return UNKNOWN, math.nan
         if setting.has_voters:
             scores = self.votes(replace(setting, likelihood=0.0, score=None))
-            own = evidence(self._candidates, setting.likelihood, setting.scores)
-            scores = scores if own is None else scores + own
+            support = evidence(self._candidates, setting.likelihood, setting.scores)
+            scores = scores if support is None else scores + support
             index = leader(scores, self._candidates)
         else:
             scores, (index, *_), *_ = RULES[setting.rule](Contest(self._candidates), 1)

@@ -136,13 +136,13 @@ def tune(
     winners = _elections(entries, settings, default, shared, threads)
     rows, signature = winners.statistics(chosen_metric, units or WordUnits())
     elected: Indices = np.array(winners.indices)  # (ballots, settings): index into rows
-    known = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # settings with a winner in every ballot
-    base = sum(number < len(choices) for number in known)  # the default stands behind the choices
+    possible = np.flatnonzero((elected >= 0).all(axis=0)).tolist()  # with a winner in every ballot
+    base = sum(number < len(choices) for number in possible)  # the default stands behind the choices
     _check_choices(len(choices), base)
     members = winners.of_members(settings.index(default))
-    first = len(known)  # the members stand behind all others
-    elected = np.column_stack([elected[:, known], *members.values()])
-    settings = [settings[number] for number in known] + [replace(default, member=name) for name in members]
+    first = len(possible)  # the members stand behind all others
+    elected = np.column_stack([elected[:, possible], *members.values()])
+    settings = [settings[number] for number in possible] + [replace(default, member=name) for name in members]
 
     choosing = answering = np.arange(len(elected))
     differ = (elected[:, :base] != elected[:, [base]]).any()
@@ -159,7 +159,7 @@ def tune(
     risks = None
     if curve or max_risk is not None:
         losses = 1 - chosen_metric.score(rows[elected[answering, chosen]]) / 100
-        confidences = np.array(winners.scores)[answering, known[chosen]]
+        confidences = np.array(winners.scores)[answering, possible[chosen]]
         risks = risk_curve(confidences, losses, _threshold_of(settings[chosen]), max_risk)
 
     tuning = Tuning(
@@ -203,9 +203,9 @@ def _elections(
             return entry, results, own_winners(ballot, default, shared)
 
     winners = Winners()
-    for entry, results, own in map_in_order(elections, entries, threads):
+    for entry, results, by_member in map_in_order(elections, entries, threads):
         with placed(entry.where):
-            winners.add(entry.get(), results, own)
+            winners.add(entry.get(), results, by_member)
     return winners
 
 
@@ -277,15 +277,15 @@ class Winners:
     ballots: list[int] = field(default_factory=list)  # of each text
     indices: list[list[int]] = field(default_factory=list)  # (ballots, settings) into texts; negative: none
     scores: list[list[float]] = field(default_factory=list)  # (ballots, settings)
-    own: list[dict[str, int]] = field(default_factory=list)  # of each ballot by member, into texts
+    by_member: list[dict[str, int]] = field(default_factory=list)  # of each ballot, into texts
 
-    def add(self, ballot: Ballot, elected: Sequence[tuple[int, float]], own: Mapping[str, int]) -> None:
+    def add(self, ballot: Ballot, elected: Sequence[tuple[int, float]], by_member: Mapping[str, int]) -> None:
         if not ballot.references:
             problem = "is missing; add it to the ballots, or give a file of references (--references)."
             raise DataError(problem, field="references")
-        known: dict[int, int] = {index: index for index, _ in elected if index < 0}
-        for index in (*(index for index, _ in elected), *own.values()):
-            if index in known:
+        places: dict[int, int] = {index: index for index, _ in elected if index < 0}
+        for index in (*(index for index, _ in elected), *by_member.values()):
+            if index in places:
                 continue
             text = ballot.candidates[index].text
             if text is None:
@@ -293,21 +293,21 @@ class Winners:
                     "is missing, and references are texts; decode the tokens first.",
                     field=f"candidates[{index}].text",
                 )
-            known[index] = len(self.texts)
+            places[index] = len(self.texts)
             self.texts.append(text)
             self.references.append(ballot.references)
             self.ballots.append(len(self.indices))
-        self.indices.append([known[index] for index, _ in elected])
+        self.indices.append([places[index] for index, _ in elected])
         self.scores.append([score for _, score in elected])
-        self.own.append({name: known[index] for name, index in own.items()})
+        self.by_member.append({name: places[index] for name, index in by_member.items()})
 
     def of_members(self, default: int) -> dict[str, list[int]]:
         """The own output of each member of a panel in each ballot, by name; where it has none, that of the
         setting `default`, so that it is compared where it has some."""
-        names = sorted({name for row in self.own for name in row})
-        rows = list(zip(self.own, self.indices, strict=True))
-        own = {name: [outputs.get(name, row[default]) for outputs, row in rows] for name in names}
-        return own if len(names) > 1 else {}
+        names = sorted({name for row in self.by_member for name in row})
+        rows = list(zip(self.by_member, self.indices, strict=True))
+        by_member = {name: [outputs.get(name, row[default]) for outputs, row in rows] for name in names}
+        return by_member if len(names) > 1 else {}
 
     def statistics(self, metric: Metric, units: WordUnits) -> tuple[Array, str]:
         """The sentence statistics of every text, shape (texts, statistics), and the metric's signature."""

@@ -28,7 +28,7 @@ from rangevote.election.elect import elect_ballot
 from rangevote.election.rules import WITHOUT_VOTERS
 from rangevote.election.settings import Settings
 from rangevote.errors import DataError, RangevoteError, without_warnings
-from rangevote.evaluation.panel_report import PanelCount, PanelSummary, with_found_shares
+from rangevote.evaluation.panel_report import PanelCount, PanelSummary, resolve_shares
 from rangevote.formats.jsonl import decode_ballot, write_ballot
 from rangevote.formats.reader import Entry, ReadOptions
 from rangevote.hypothesis import Ballot
@@ -144,7 +144,7 @@ class ElectionPage:
         images: Path | None = None,
     ) -> None:
         self._lists, self._images = lists, images
-        self._settings = with_found_shares(settings, (Entry(lists[0].name, ballot) for ballot in lists[0]))
+        self._settings = resolve_shares(settings, (Entry(lists[0].name, ballot) for ballot in lists[0]))
         self.kept = len(lists[0]) if kept is None else min(kept, len(lists[0]))
         self._elect = lru_cache(KEPT)(self._elected)
         self.members = cache(self._members)
