@@ -129,7 +129,7 @@ def test_a_client_that_goes_away_cancels_the_upstream_calls(upstream, stream):
                 assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
         until(upstream.left.is_set)
         until(lambda: service.metric("rangevote_in_flight") == 0)
-        assert service.metrics.cancelled.value() == 1
+        assert service.metric("rangevote_cancelled_total") == 1
         assert any('"event": "cancelled"' in line for line in service.log)
 
 

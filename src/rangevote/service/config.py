@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -119,18 +119,10 @@ class RequestOptions(msgspec.Struct, frozen=True):
         options = dict(self.election)
         if winners > 1 and options.get("rule", "range") == "range":
             options["rule"] = "reweighted"
-        if not options.keys().isdisjoint(("shares", "schema")):  # these are not hashable
-            settings = Settings(**options, winners=winners)
-        else:
-            settings = _settings(tuple(sorted(options.items())), winners)
+        settings = Settings(**options, winners=winners)
         if self.adaptive is not None:
             check_sampling(settings)
         return settings
-
-
-@lru_cache(maxsize=256)
-def _settings(options: tuple[tuple[str, Any], ...], winners: int) -> Settings:
-    return Settings(**dict(options), winners=winners)
 
 
 OWN_OPTIONS = dict.fromkeys(name for name in RequestOptions.__struct_fields__ if name != "election")

@@ -24,9 +24,6 @@ class Counter:
         assert len(labels) == len(self._labels)
         self._counts[labels] = self._counts.get(labels, 0) + by
 
-    def value(self, *labels: str) -> float:
-        return self._counts.get(labels, 0)
-
     def lines(self) -> Iterator[str]:
         yield from _head(self.name, self.help, "counter")
         for values, count in sorted(self._counts.items()):

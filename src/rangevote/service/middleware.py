@@ -87,7 +87,7 @@ class AccessLog:
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app, self._metrics = app, metrics
-        self.under_way = 0
+        self._requests: set[asyncio.Task[Any]] = set()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -103,7 +103,9 @@ class AccessLog:
                 MutableHeaders(scope=message)["x-request-id"] = request
             await send(message)
 
-        self.under_way += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._requests.add(task)
         try:
             await self._app(scope, receive, send_with_id)
         except Exception as error:
@@ -112,7 +114,7 @@ class AccessLog:
                 raise
             await internal_error().response()(scope, receive, send_with_id)
         finally:
-            self.under_way -= 1
+            self._requests.discard(task)
             route = route_of(scope["path"])
             self._metrics.requests.add(route, str(status))
             seconds = round(time.monotonic() - began, 4)
@@ -120,9 +122,8 @@ class AccessLog:
 
     async def idle(self, seconds: float) -> None:
         """Wait until no request is under way, or the time is up."""
-        end = time.monotonic() + seconds
-        while self.under_way and time.monotonic() < end:
-            await asyncio.sleep(0.02)
+        if self._requests:
+            await asyncio.wait(self._requests, timeout=seconds)
 
 
 def log_failure(request: str, error: BaseException) -> None:
