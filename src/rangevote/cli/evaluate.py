@@ -137,8 +137,39 @@ def table_options(command: Command) -> Command:
     return grouped(command, "writing", options, build)
 
 
-#: Options that only samples have, and those that only outputs have; the rest is for both.
-OF_SAMPLES = ("key", "similarity", "gold", "confidence", "plot")
+@dataclass(frozen=True)
+class SampleOptions:
+    """What is asked about a file of samples."""
+
+    key: str | None
+    similarity: str | None
+    gold: str | None
+    confidence: float
+    plot: str | None
+
+    @property
+    def asked(self) -> bool:
+        return any(value is not None for value in (self.key, self.similarity, self.gold))
+
+
+def sample_options(command: Command) -> Command:
+    """What to measure of samples; the command gets `samples`, a `SampleOptions`."""
+    between = click.FloatRange(0, 1, min_open=True, max_open=True)
+    options = [
+        option(
+            "--key KEY", "Measure samples by their answers: short for -s exact:KEY, for example last_number."
+        ),
+        election_option("similarity", default=False),
+        option(
+            "--gold FIELD", "Field of the right answer of samples, such as answer, meta.gold or references."
+        ),
+        option("--confidence X", "Confidence of the stopping rule for samples.", type=between, default=0.95),
+        option("--plot FILE", "Draw the curves of samples, as .svg, .png or .pdf."),
+    ]
+    return grouped(command, "samples", options, SampleOptions)
+
+
+#: Options that only outputs have; the rest is for samples too.
 OF_OUTPUTS = ("references", "source", "metrics", "plain", "metric_tokenize", "bleu_tokenize", "lowercase")
 
 
@@ -147,23 +178,19 @@ OF_OUTPUTS = ("references", "source", "metrics", "plain", "metric_tokenize", "bl
     example="rangevote evaluate winners.jsonl -r references.txt --metric bleu,chrf",
 )
 @click.argument("outputs", metavar="OUTPUTS")
-@option("--key KEY", "Measure samples by their answers: short for -s exact:KEY, for example last_number.")
-@election_option("similarity", default=False)
-@option("--gold FIELD", "Field of the right answer of samples, such as answer, meta.gold or references.")
-@option("--confidence X", "Confidence of the stopping rule for samples. Default: 0.95.", type=float)
-@option("--plot FILE", "Draw the curves of samples, as .svg, .png or .pdf.")
+@sample_options
 @evaluation_options
 @table_options
 @QUIET
 @reading_options
 def evaluate(
     outputs: str,
+    samples: SampleOptions,
     evaluation: EvaluationOptions,
     units: WordUnits,
     writing: TableOutput,
     quiet: bool,
     reading: ReadOptions,
-    **samples: Any,
 ) -> None:
     """Measure OUTPUTS ('-': standard input): BLEU, chrF, length, diversity, copies of the source.
 
@@ -188,13 +215,14 @@ def evaluate(
     notes = Notes(quiet=quiet)
     inputs = [outputs, *evaluation.files]
     check_inputs(inputs)
-    if any(samples[name] is not None for name in ("key", "similarity", "gold")):
+    if samples.asked:
         _refuse_options(OF_OUTPUTS, "outputs and their references, not for samples")
-        report = _of_samples(outputs, evaluation, reading, quiet, writing.force, **samples)
+        check_plot(samples.plot, writing.force, inputs)
+        report = _of_samples(outputs, samples, evaluation, reading, quiet)
         writing.write(report.to_dict(), report.tables(), inputs)
         return
-    layout = [field.name for field in dataclasses.fields(reading)]
-    _refuse_options((*OF_SAMPLES, *layout), "samples; name their key, for example with --key last_number")
+    names = [field.name for options in (samples, reading) for field in dataclasses.fields(options)]
+    _refuse_options(names, "samples; name their key, for example with --key last_number")
     systems = {"outputs": read_outputs(outputs, plain=evaluation.plain)}
     references, sources = read_references_and_sources(evaluation)
     if references is None:
@@ -215,39 +243,31 @@ def _refuse_options(names: Sequence[str], purpose: str) -> None:
 
 
 def _of_samples(
-    path: str,
-    evaluation: EvaluationOptions,
-    reading: ReadOptions,
-    quiet: bool,
-    force: bool,
-    *,
-    key: str | None,
-    similarity: str | None,
-    gold: str | None,
-    confidence: float | None,
-    plot: str | None,
+    path: str, samples: SampleOptions, evaluation: EvaluationOptions, reading: ReadOptions, quiet: bool
 ) -> SampleReport:
     """What a file of samples is worth; the picture is drawn."""
-    from rangevote.evaluation.samples import CONFIDENCE, evaluate_samples
+    from rangevote.evaluation.samples import evaluate_samples
     from rangevote.formats import read
     from rangevote.similarity import get_similarity
 
+    key, similarity, gold = samples.key, samples.similarity, samples.gold
     if key is not None and similarity is not None:
         raise UsageError(f"--key {key} is short for -s exact:{key}; give one of --key and -s.")
-    if plot is not None and gold is None:
+    if samples.plot is not None and gold is None:
         raise UsageError("--plot draws accuracies; name the field of the right answer with --gold.")
-    check_plot(plot, force, [path])
-    grades = get_similarity(own_similarity(similarity or f"exact:{key or 'plain'}"))
-    sure = CONFIDENCE if confidence is None else confidence
-    if not 0 < sure < 1:
-        raise UsageError(f"--confidence is {sure}; it must lie between 0 and 1, for example 0.95.")
+    measure = get_similarity(own_similarity(similarity or f"exact:{key or 'plain'}"))
     carry = () if gold is None or gold == "references" else (gold,)
     with read(path, dataclasses.replace(reading, carry=carry)) as entries:
-        counted = Bar(entries, "counting", quiet=quiet).track(entries)
-        resampling = {"resamples": evaluation.resamples, "seed": evaluation.seed}
-        report = evaluate_samples(counted, grades, gold=gold, confidence=sure, **resampling)
-    if plot is not None:
-        report.plot(plot)
+        report = evaluate_samples(
+            Bar(entries, "counting", quiet=quiet).track(entries),
+            measure,
+            gold=gold,
+            confidence=samples.confidence,
+            resamples=evaluation.resamples,
+            seed=evaluation.seed,
+        )
+    if samples.plot is not None:
+        report.plot(samples.plot)
     return report
 
 
