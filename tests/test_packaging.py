@@ -26,8 +26,6 @@ from tests.docs.blocks import blocks, commands
 from tests.figure1 import WINNER
 from tests.wheels import CONSTRAINED, LEFT_OUT, ROOT, done
 
-#: A program in front of another that takes the network away from it, where the system lets it.
-OFFLINE = ["unshare", "--map-root-user", "--net"]
 #: Tools for those who work on the package, and all extras together.
 NOT_TRIED = {"all", "dev", "docs", "test"}
 BALLOT = '{"id": 1, "candidates": ["a dog runs", "a dog sits", "a dog runs", "cats"]}\n'
@@ -42,7 +40,9 @@ def declared() -> dict[str, str]:
 
 def without_python() -> dict[str, str]:
     """The variables, without those that would lead Python to this source tree."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "RANGEVOTE_"))
+    }
 
 
 class Environment(NamedTuple):
@@ -66,18 +66,47 @@ class Environment(NamedTuple):
         facts: dict[str, Any] = json.loads(completed.stdout)
         return facts
 
+    @contextmanager
+    def served(self, *arguments: object) -> Iterator[str]:
+        """A command that serves, until its address is no longer needed; fails where it tells none."""
+        process = subprocess.Popen(
+            [str(self.python.with_name("rangevote")), *map(str, arguments)],
+            cwd=self.folder,
+            env=without_python(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr is not None
+        stop = threading.Timer(60, process.kill)  # a server that says nothing must not hang the tests
+        stop.start()
+        output = ""
+        try:
+            for line in process.stderr:
+                output += line
+                if address := re.search(r"http://127\.0\.0\.1:\d+\S*", line):
+                    yield address[0]
+                    break
+            else:
+                pytest.fail(f"no address was printed:\n{output}")
+        finally:
+            stop.cancel()
+            process.terminate()
+            process.wait(20)
+            process.stderr.close()
+
     def _run(self, *command: object) -> subprocess.CompletedProcess[str]:
         words, clean = list(map(str, command)), without_python()
         return subprocess.run(words, cwd=self.folder, env=clean, capture_output=True, text=True)
 
 
-def installed(wheel: Path, folder: Path, extra: str = "") -> Environment:
-    """A new environment with the wheel, and nothing else but what it asks for."""
+def installed(package: Path, folder: Path, extra: str = "", **variables: str) -> Environment:
+    """A new environment with the wheel or the sources, and nothing else but what they ask for."""
     done([sys.executable, "-m", "venv", "--without-pip", folder / "venv"])
     environment = Environment(folder / "venv" / "bin" / "python", folder)
-    wanted = f"{wheel}[{extra}]" if extra else wheel
-    pip = [sys.executable, "-m", "pip", "--python", environment.python]
-    done([*pip, "install", "--quiet", "--no-compile", wanted], env=CONSTRAINED)
+    pip = [sys.executable, "-m", "pip", "--python", environment.python, "install", "--quiet", "--no-compile"]
+    done([*pip, f"{package}[{extra}]" if extra else package], env={**CONSTRAINED, **variables})
     (folder / "ballots.jsonl").write_text(BALLOT)
     return environment
 
@@ -219,26 +248,6 @@ def test_a_source_archive_holds_what_a_build_needs_and_no_tests(archive):
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/"))]
 
 
-@pytest.fixture(scope="module")
-def offline(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the commands in a clean environment with the wheel and the extra `web`.
-
-    What they need is fetched first; installing is then done with the network off.
-    """
-    folder = tmp_path_factory.mktemp("clean")
-    wheels = folder / "wheels"
-    done([sys.executable, "-m", "pip", "wheel", "--quiet", "-w", wheels, f"{wheel}[web]"], env=CONSTRAINED)
-    done([sys.executable, "-m", "venv", folder / "venv"])
-    commands = folder / "venv" / "bin"
-    try:
-        works = subprocess.run([*OFFLINE, "true"], capture_output=True).returncode == 0
-    except OSError:
-        works = False
-    install = [commands / "python", "-m", "pip", "install", "--quiet", "--no-index", "--find-links", wheels]
-    done([*(OFFLINE if works else []), *install, f"{wheel}[web]"])
-    return commands
-
-
 def test_every_file_of_the_pages_is_in_the_wheel(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     for folder in ("web", "study"):
@@ -250,94 +259,47 @@ def test_every_file_of_the_pages_is_in_the_wheel(wheel):
     assert not [name for name in names if name.startswith(("tests/", "experiments/", "benchmarks/"))]
 
 
-@contextmanager
-def served(commands: Path, folder: Path, *arguments: object) -> Iterator[str]:
-    """A command that serves, until its address is no longer needed; fails where it tells none."""
-    process = subprocess.Popen(
-        [str(commands / "rangevote"), *map(str, arguments)],
-        cwd=folder,
-        env=without_python(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    stop = threading.Timer(60, process.kill)  # a server that says nothing must not hang the tests
-    stop.start()
-    output = ""
-    try:
-        for line in process.stderr:
-            output += line
-            if address := re.search(r"http://127\.0\.0\.1:\d+\S*", line):
-                yield address[0]
-                break
-        else:
-            pytest.fail(f"no address was printed:\n{output}")
-    finally:
-        stop.cancel()
-        process.terminate()
-        process.wait(20)
-        process.stderr.close()
-
-
 @pytest.mark.slow
-def test_both_pages_work_in_a_browser_from_the_wheel(offline, tmp_path, new_page):  # noqa: F811
+def test_both_pages_work_in_a_browser_from_the_wheel(wheel, tmp_path, new_page):  # noqa: F811
     """And ask for nothing beyond this machine, which the fixture `watch` sees to."""
-    page = new_page()
-    with served(offline, tmp_path, "show", "--no-browser") as address:
+    page, environment = new_page(), installed(wheel, tmp_path, "web")
+    with environment.served("show", "--no-browser") as address:
         page.goto(address)
         page.wait_for_selector("html[data-complete]")
         assert page.inner_text("#winner") == WINNER
     outputs = {"beam": "a man", "voted": "a man on a bench"}
     (tmp_path / "pairs.jsonl").write_text(json.dumps({"id": "1", "outputs": outputs}) + "\n")
-    done([offline / "rangevote", "study", "new", "pairs.jsonl", "-o", "study.db"], cwd=tmp_path)
-    with served(offline, tmp_path, "study", "serve", "study.db", "--port", 0) as address:
+    assert environment.run("study", "new", "pairs.jsonl", "-o", "study.db").returncode == 0
+    with environment.served("study", "serve", "study.db", "--port", 0) as address:
         page.goto(address)
         page.get_by_role("button", name="Begin without practice").click()
         page.wait_for_selector("#work:not([hidden])")
         page.keyboard.press("3")
         page.keyboard.press("Enter")
         page.wait_for_selector("text=The item is judged")
-    exported = done([offline / "rangevote", "study", "export", "study.db"], cwd=tmp_path)
-    assert json.loads(exported)["winner"] == "tie"
+    assert json.loads(environment.run("study", "export", "study.db").stdout)["winner"] == "tie"
 
 
-# An editable install of the package under test must not answer for the copy in `target`.
-ALONE = """
-import sys
-sys.meta_path = [finder for finder in sys.meta_path if "ScikitBuild" not in type(finder).__name__]
-sys.path.insert(0, {target!r})
+ELECTED = [["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]]
+PLAIN = f"""
 import rangevote, rangevote.kernel
-assert rangevote.__file__.startswith({target!r}), rangevote.__file__
 print(rangevote.kernel.COMPILED)
 print(rangevote.kernel.WHY_PLAIN)
-print(rangevote.elect(["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]).scores.tolist())
+print(rangevote.elect(*{ELECTED}).scores.tolist())
 """
 
 
-@pytest.fixture(scope="module")
-def without_compiler(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, installed from a copy of the sources with every compiler hidden."""
-    folder = tmp_path_factory.mktemp("install")
-    tools, target, source = folder / "bin", folder / "target", folder / "source"
+def test_an_install_without_a_compiler_works_and_says_what_it_lacks(tmp_path):
+    tools, source = tmp_path / "bin", tmp_path / "source"
     tools.mkdir()
     for name in ("bash", "sh", "env", "uname"):
         if program := shutil.which(name):
             (tools / name).symlink_to(program)
     shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(*LEFT_OUT))
     hidden = {"PATH": str(tools), "CXX": "/nonexistent/c++", "CC": "/nonexistent/cc"}
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", target, source]
-    done(pip, env={**CONSTRAINED, **hidden})
-    return target
-
-
-def test_an_install_without_a_compiler_works_and_says_what_it_lacks(without_compiler):
-    assert not list(without_compiler.glob("rangevote/_kernels*.so"))
-    code = ALONE.format(target=str(without_compiler))
-    output = done([sys.executable, "-c", code], env={**os.environ, "RANGEVOTE_PURE": "0"})
-    compiled, why, scores = output.splitlines()
+    environment = installed(source, tmp_path, **hidden)
+    assert not list((tmp_path / "venv").rglob("_kernels*.so"))
+    compiled, why, scores = environment.python_says(PLAIN).splitlines()
     assert compiled == "False"
     assert "Install a C++17 compiler and reinstall" in why
-    ours = rangevote.elect(["a b", "a c", "a b c"], [-1.0, -1.5, -2.0]).scores.tolist()
-    assert scores == str(ours)  # the same bits
+    assert scores == str(rangevote.elect(*ELECTED).scores.tolist())  # the same bits
