@@ -301,9 +301,9 @@ def generate(
     if source != "-" and not os.path.exists(source):  # before a model is loaded
         raise SetupError(f"cannot read {source}: no such file or directory.")
     check_one_winner(shape.text, settings.winners)
-    notes, given = Notes(quiet=quiet), click.get_current_context().params
+    notes, params = Notes(quiet=quiet), click.get_current_context().params
     remembered = {
-        name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
+        name: value for name, value in params.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
     }
     remembered["ballots"] = ballots is not None
     plan, skip, images = options.plan(settings), on_error == "skip", False
@@ -322,10 +322,10 @@ def generate(
             read_inputs(source, format=format, field=field, images=images, carry=shape.carry)
         )
         bar = Bar(None, "generating", quiet=quiet, unit="inputs", total=entries.total, done=sink.done)
-        counts, asked = _write_all(elector, entries, sink, shape, bar, notes, skip=skip)
+        counts, model_counts = _write_all(elector, entries, sink, shape, bar, notes, skip=skip)
     counts.tell(notes, bar.items)
-    if asked:
-        each = ", ".join(f"{name} for {asked[name]:,}" for name in options.models)
+    if model_counts:
+        each = ", ".join(f"{name} for {model_counts[name]:,}" for name in options.models)
         notes.tell(f"of {bar.items:,} inputs, models were asked: {each}.")
     counts.tell_members(notes, plan.settings)
     if counts.skipped:
@@ -344,14 +344,14 @@ def _write_all(
     skip: bool,
 ) -> tuple[RunCounts, Counter[str]]:
     """Write a line for every input; returns counts, also of the inputs that each model was asked in turn."""
-    counts, asked = RunCounts(), Counter[str]()
+    counts, model_counts = RunCounts(), Counter[str]()
     with keeping_results(sink, bar):
         rest = skip_done(entries, sink.leading, text=shape.text and sink.leading is sink.results)
         bar.show()
         with closing(answers(elector, enumerate(rest, sink.done))) as answered:
             for entry, answer in answered:
                 line, ballot = _line(entry, answer, shape)
-                asked.update(() if isinstance(answer, DataError) else answer.asked)
+                model_counts.update(() if isinstance(answer, DataError) else answer.asked)
                 if line.error is not None:
                     if not skip:
                         raise line.error
@@ -364,7 +364,7 @@ def _write_all(
         sink.finish()
     if not sink.done + bar.items:
         notes.tell("there are no inputs.")
-    return counts, asked
+    return counts, model_counts
 
 
 def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tuple[ResultLine, Ballot]:
@@ -375,8 +375,8 @@ def _line(entry: Entry, answer: Elected | DataError, shape: ResultShape) -> tupl
     if isinstance(answer, DataError):
         return error_line(entry, answer, shape), entry.ballot or Ballot(())
     more = {"reasoning": answer.reasoning, "asked": answer.asked}
-    known = {name: value for name, value in more.items() if value}
-    return result_line(answer.ballot, answer.result, shape, known), answer.ballot
+    extra = {name: value for name, value in more.items() if value}
+    return result_line(answer.ballot, answer.result, shape, extra), answer.ballot
 
 
 def answers(elector: Elector, entries: Iterable[tuple[int, Entry]]) -> Generator[Answer, None, None]:

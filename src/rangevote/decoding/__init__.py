@@ -71,18 +71,18 @@ def _one_search(spec: str, common: dict[str, Any]) -> Search:
     size = size.strip()
     if not size.isdecimal() or len(size) > 9:
         raise UsageError(f"search {spec!r}: say how many hypotheses, as in '{name}:10'.")
-    known = _options(kind)
-    given = {}
+    types = _options(kind)
+    values = {}
     for each in options:
         option, equals, value = (part.strip() for part in each.partition("="))
         if not option and not equals:
             continue
-        choose(f"option of search {NAMES[kind]}", option, known)
+        choose(f"option of search {NAMES[kind]}", option, types)
         if not equals:
             raise UsageError(f"search {spec!r}: option {option!r} needs a value, as in '{option}=...'.")
-        given[option] = _value(str(known[option]), value)
-    shared = {option: value for option, value in common.items() if option in known}
-    return kind(int(size), **{**shared, **given})  # type: ignore[call-arg]
+        values[option] = _value(str(types[option]), value)
+    shared = {option: value for option, value in common.items() if option in types}
+    return kind(int(size), **{**shared, **values})  # type: ignore[call-arg]
 
 
 def open_options(spec: str) -> set[str]:
@@ -93,8 +93,8 @@ def open_options(spec: str) -> set[str]:
     """
     unset: set[str] = set()
     for part in _PLUS.split(spec):
-        given = {option.partition("=")[0].strip() for option in part.split(",")[1:]}
-        unset |= _options(type(_one_search(part, {}))).keys() - given
+        names = {option.partition("=")[0].strip() for option in part.split(",")[1:]}
+        unset |= _options(type(_one_search(part, {}))).keys() - names
     return unset
 
 
@@ -141,11 +141,11 @@ def search(
     search = get_search(method)
     check_inputs(inputs)
     check_rows(max_rows)
-    several, numbers = max(1, max_rows // search.size), range(len(inputs))
+    size, numbers = max(1, max_rows // search.size), range(len(inputs))
     hypotheses: list[list[Hypothesis]] = []
-    for start in range(0, len(inputs), several):
-        some = slice(start, start + several)
-        hypotheses += Batch(model, inputs[some], numbers[some], states).search(search, max_rows=max_rows)
+    for start in range(0, len(inputs), size):
+        batch = slice(start, start + size)
+        hypotheses += Batch(model, inputs[batch], numbers[batch], states).search(search, max_rows=max_rows)
     return hypotheses
 
 
@@ -200,9 +200,9 @@ class Batch:
         parts = search.parts if isinstance(search, SearchSum) else (search,)
         hypotheses: list[list[Hypothesis]] = [[] for _ in self._inputs]
         for i, part in enumerate(parts):
-            own_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
-            for listed, found in zip(hypotheses, self._search(part, own_stream, max_rows), strict=True):
-                listed += found
+            part_stream = stream + i * len(STREAMS)  # parts with one seed are different draws
+            for so_far, more in zip(hypotheses, self._search(part, part_stream, max_rows), strict=True):
+                so_far += more
         return hypotheses
 
     def _search(self, search: Search, stream: int, max_rows: int) -> Sequence[Sequence[Hypothesis]]:
@@ -215,8 +215,8 @@ class Batch:
             return lists
         if not isinstance(search, Sampling):
             return self.run(search, stream)
-        draws, several = range(search.size), max(1, max_rows // count)
-        parts = [self.run(search, stream, draws[i : i + several]) for i in range(0, len(draws), several)]
+        draws, size = range(search.size), max(1, max_rows // count)
+        parts = [self.run(search, stream, draws[i : i + size]) for i in range(0, len(draws), size)]
         merged = ([one for part in parts for one in part[i]] for i in range(count))
         return [sorted(samples, key=lambda one: -(one.logprob or 0.0)) for samples in merged]
 
@@ -276,5 +276,5 @@ class Batch:
 def _distinct(keys: Integers) -> tuple[Integers, Integers]:
     """Rows with different keys, and which of these each row is like; in order where all are different."""
     _, first, index = np.unique(keys, return_index=True, return_inverse=True)
-    every = np.arange(len(keys))
-    return (every, every) if len(first) == len(keys) else (first, index)
+    rows = np.arange(len(keys))
+    return (rows, rows) if len(first) == len(keys) else (first, index)

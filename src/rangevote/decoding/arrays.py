@@ -124,9 +124,9 @@ def _best_by_blocks(scores: Array, offsets: Array, contests: int, n: int) -> tup
         chosen.sort(axis=1)  # of equal values the first stays the first
     row = chosen // blocks  # within the contest
     tokens = (chosen % blocks * BLOCK)[..., None] + _range(scores, BLOCK)
-    anywhere = (row + _range(scores, contests)[:, None] * rows)[..., None]
+    all_rows = (row + _range(scores, contests)[:, None] * rows)[..., None]
     inside = tokens < size  # the last block may be short
-    values = scores[anywhere, tokens.clip(max=size - 1)] + offsets[anywhere]
+    values = scores[all_rows, tokens.clip(max=size - 1)] + offsets[all_rows]
     values = library(scores).where(inside, values, -np.inf).reshape(contests, -1)  # (contests, n * BLOCK)
     values, index = _largest(values, min(n, values.shape[1]))
     contest = _range(scores, contests)[:, None]

@@ -95,8 +95,8 @@ class Search(ABC):
         from rangevote.decoding import NAMES
 
         options = [field for field in fields(self) if field.kw_only]
-        given = [f"{f.name}={getattr(self, f.name)}" for f in options if getattr(self, f.name) != f.default]
-        return ",".join([f"{NAMES[type(self)]}:{getattr(self, self._size_name)}", *given])
+        changed = [f"{f.name}={getattr(self, f.name)}" for f in options if getattr(self, f.name) != f.default]
+        return ",".join([f"{NAMES[type(self)]}:{getattr(self, self._size_name)}", *changed])
 
 
 @dataclass(frozen=True)

@@ -111,8 +111,8 @@ class BeamState(SearchState):
     def extend(self, log_probs: Array, ranking: Array) -> Extensions:
         """The best extensions of every contest, best first."""
         # with transformers' rule k must be left when others end
-        several = max(2, 1 + len(self.task.ends)) if self._settle is as_transformers else 1
-        rows, tokens, _ = best_extensions(ranking, self.live.score, self.bounds(), self.k * several)
+        factor = max(2, 1 + len(self.task.ends)) if self._settle is as_transformers else 1
+        rows, tokens, _ = best_extensions(ranking, self.live.score, self.bounds(), self.k * factor)
         return self.ordered(self.extended(log_probs, ranking, rows, tokens))
 
     def children(self, log_probs: Array, ranking: Array, n: int) -> Extensions:
@@ -140,8 +140,8 @@ class BeamState(SearchState):
         contests, stopping = self.contests()[extensions.parent], self.ending(extensions)
         going = []
         for first, last in runs(contests):
-            own = slice(first, last)
-            going.append(first + self._settle(self, int(contests[first]), extensions[own], stopping[own]))
+            part = slice(first, last)
+            going.append(first + self._settle(self, int(contests[first]), extensions[part], stopping[part]))
         return extensions[np.concatenate(going)] if going else extensions
 
     def results(self) -> list[list[Done]]:

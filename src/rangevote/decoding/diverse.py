@@ -97,9 +97,9 @@ class DiverseBeamState(BeamState):
         self._chosen: list[Integers] = [np.zeros(0, dtype=np.int64)]  # names that earlier groups took
         going = []
         for turn in range(self.groups):
-            own = group == turn
-            penalty = self.search.penalty * occurrences(names[own], np.concatenate(self._chosen))
-            penalised = replace(children[own], score=children.score[own] - penalty)
+            members = group == turn
+            penalty = self.search.penalty * occurrences(names[members], np.concatenate(self._chosen))
+            penalised = replace(children[members], score=children.score[members] - penalty)
             going.append(self.settle(self.ordered(penalised).possible()))
             self._chosen.append(self._names(going[-1]))
         return self.ordered(Extensions.joined(going))

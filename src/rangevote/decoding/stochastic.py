@@ -57,8 +57,8 @@ class StochasticBeamState(BeamState):
         live, size = self.live, int(ranking.shape[1])
         noise = np.empty((len(live), size))
         for input in np.unique(live.owner):  # each its own stream, so that batches do not matter
-            own = live.owner == input
-            noise[own] = self._generators[input].standard_exponential((int(own.sum()), size))
+            rows = live.owner == input
+            noise[rows] = self._generators[input].standard_exponential((int(rows.sum()), size))
         # In float64: the least float32 number would come once in millions, and carry any token to the top.
         noise = np.maximum(noise, np.finfo(np.float64).tiny)
         tokens, children, perturbed = perturb(ranking, noise, live.proposal, live.score, self.k)

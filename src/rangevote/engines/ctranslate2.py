@@ -57,15 +57,15 @@ def hypotheses_of(
         kind = next((name for name in LONGEST if hasattr(result, name)), None)
         if kind is None:
             raise DataError(f"expected a TranslationResult or GenerationResult, got {type(result).__name__}.")
-        longest, ids, listed = max_length or LONGEST[kind], getattr(result, "sequences_ids", None), []
+        longest, ids, hypotheses = max_length or LONGEST[kind], getattr(result, "sequences_ids", None), []
         for index, tokens in enumerate(getattr(result, kind)):
             # a sequence of the maximum length without the end was cut off
-            shown = bool(tokens) and tokens[-1] == end
-            finished, kept = shown or len(tokens) < longest, len(tokens) - shown
+            has_end = bool(tokens) and tokens[-1] == end
+            finished, kept = has_end or len(tokens) < longest, len(tokens) - has_end
             logprob = None
             if result.scores:  # the length in a score includes the end, whether `return_end_token` shows it
                 logprob = checked(result.scores[index] * (kept + finished) ** length_penalty, index, "scores")
-            listed.append(
+            hypotheses.append(
                 Hypothesis(
                     text(tokens[:kept]),
                     tokens=None if not ids else tuple(ids[index][:kept]),
@@ -74,7 +74,7 @@ def hypotheses_of(
                     sampled=sampled,
                 )
             )
-        lists.append(listed)
+        lists.append(hypotheses)
     return lists
 
 
@@ -148,8 +148,8 @@ class CTranslate2Engine:
                 raise DataError("expected a text, or tokens of the model as texts.", field=f"inputs[{index}]")
             return tokens
         if self._chat and not self._translates and getattr(self._tokenizer, "chat_template", None):
-            said = [{"role": "user", "content": input}]
-            ids = self._tokenizer.apply_chat_template(said, add_generation_prompt=True, return_dict=False)
+            messages = [{"role": "user", "content": input}]
+            ids = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
         else:
             ids = self._tokenizer(input).input_ids
         return list(self._tokenizer.convert_ids_to_tokens(ids))

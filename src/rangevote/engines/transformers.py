@@ -49,10 +49,10 @@ def hypotheses_of(
             f"{rows} sequences cannot be those of {inputs} inputs; pass the number of inputs as inputs=."
         )
     reader = _Output(output, frozenset(ends), prompt, decode)
-    every = rows // inputs
+    rows_of_input = rows // inputs
     return [
-        [one for row in range(i, i + every) if (one := reader.hypothesis(row)) is not None]
-        for i in range(0, rows, every)
+        [one for row in range(i, i + rows_of_input) if (one := reader.hypothesis(row)) is not None]
+        for i in range(0, rows, rows_of_input)
     ]
 
 
@@ -69,28 +69,28 @@ class _Output:
 
     def hypothesis(self, row: int) -> Hypothesis | None:
         """One row: its tokens after the prompt, up to the end; None for a beam that was never filled."""
-        written: list[int] = self._output.sequences[row].tolist()[self._prompt :]
+        sequence: list[int] = self._output.sequences[row].tolist()[self._prompt :]
         if self._beams is None:  # what follows the first end is padding, which may consist of ends
-            length = next((i for i, token in enumerate(written, 1) if token in self._ends), len(written))
+            length = next((i for i, token in enumerate(sequence, 1) if token in self._ends), len(sequence))
         else:
             length = sum(beam >= 0 for beam in self._beams[row])
             if not length:
                 return None
-        written = written[:length]
-        finished = bool(written) and written[-1] in self._ends
-        tokens = written[:-1] if finished else written
+        sequence = sequence[:length]
+        finished = bool(sequence) and sequence[-1] in self._ends
+        tokens = sequence[:-1] if finished else sequence
         return Hypothesis(
             None if self._decode is None else self._decode(tokens),
             tokens=tuple(tokens),
-            logprob=None if self._steps is None else self._logprob(row, written, self._steps),
+            logprob=None if self._steps is None else self._logprob(row, sequence, self._steps),
             finished=finished,
             sampled=self._sampled,
         )
 
-    def _logprob(self, row: int, written: list[int], steps: list[tuple[Any, Any]]) -> float:
+    def _logprob(self, row: int, sequence: list[int], steps: list[tuple[Any, Any]]) -> float:
         """The sum of the scores of the tokens, each in the row of its beam at that step."""
         total = 0.0
-        for i, token in enumerate(written):
+        for i, token in enumerate(sequence):
             at, (values, mass) = row if self._beams is None else self._beams[row][i], steps[i]
             total += float(values[at, token]) - (0.0 if mass is None else float(mass[at]))
         if not total <= LOGPROB_SLACK:  # true for NaN too

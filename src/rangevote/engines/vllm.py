@@ -66,13 +66,13 @@ def _token_logprobs(sample: Any) -> list[float] | None:
 
 def _beam(beam: Any, index: int, ends: Collection[int], decode: Decode | None) -> Hypothesis:
     """A beam's tokens begin with the prompt; it has a log-probability for each token after it."""
-    written = beam.tokens[len(beam.tokens) - len(beam.logprobs) :]
-    tokens = _without_end(written, ends)
+    output = beam.tokens[len(beam.tokens) - len(beam.logprobs) :]
+    tokens = _without_end(output, ends)
     return Hypothesis(
         None if decode is None else decode(list(tokens)),
         tokens=tokens,
         logprob=checked(beam.cum_logprob, index, "sequences"),
-        finished=len(tokens) < len(written),
+        finished=len(tokens) < len(output),
     )
 
 

@@ -87,9 +87,9 @@ class CustomGenerate:
     ) -> Any:
         """Called by `generate` with what it has prepared; returns sequences as `generate` does."""
         need("torch", "models", "generation")
-        given = {name: value for name in OPTIONS if (value := named.pop(name, None)) is not None}
+        options = {name: value for name in OPTIONS if (value := named.pop(name, None)) is not None}
         call = GenerateCall(model, input_ids, logits_processor, stopping_criteria, generation_config, named)
-        return call.elect({**self.options, **given})
+        return call.elect({**self.options, **options})
 
 
 custom_generate = CustomGenerate()
@@ -130,12 +130,12 @@ class GenerateCall:
                     f"the stopping criterion {type(criterion).__name__} does not work with an election, only "
                     f"lengths and end tokens do; leave it out."
                 )
-        asked = [name for name in NOT_KEPT if getattr(self.config, name, None)]
-        if asked:
-            raise UsageError(f"{asked[0]}=True has no meaning for an election; leave it out.")
+        outputs = [name for name in NOT_KEPT if getattr(self.config, name, None)]
+        if outputs:
+            raise UsageError(f"{outputs[0]}=True has no meaning for an election; leave it out.")
 
     def _plan(self, options: Mapping[str, Any]) -> GenerationPlan:
-        election = {name: options[own] for own, name in ELECTION.items() if own in options}
+        election = {name: options[alias] for alias, name in ELECTION.items() if alias in options}
         candidates, voters = (options.get(name) for name in ("candidates", "voters"))
         return GenerationPlan.of(
             Settings(**election, winners=self._winners(candidates)),
@@ -157,16 +157,16 @@ class GenerateCall:
         import torch
 
         config = self.config
-        several = max(config.num_beams or 1, config.num_return_sequences or 1)
-        if several == 1:
+        number = max(config.num_beams or 1, config.num_return_sequences or 1)
+        if number == 1:
             raise UsageError(
                 "an election needs several candidates: set num_beams=10, or do_sample=True with "
                 "num_return_sequences=10, or candidates='beam:10'."
             )
         if config.do_sample:  # temperature, top_k etc. are among the processors
-            return Sample(several, seed=int(torch.randint(1 << 31, ())))  # follows torch.manual_seed
+            return Sample(number, seed=int(torch.randint(1 << 31, ())))  # follows torch.manual_seed
         return Beam(
-            several,
+            number,
             finish="transformers",
             length_penalty=1.0 if config.length_penalty is None else config.length_penalty,
             early_stopping=config.early_stopping or False,
@@ -182,8 +182,8 @@ class GenerateCall:
         from transformers.generation import utils
 
         sequences, scores = [], []
-        every = len(self.ids) // len(results)
-        for prompt, result in zip(self.ids[::every].tolist(), results, strict=True):
+        rows_of_input = len(self.ids) // len(results)
+        for prompt, result in zip(self.ids[::rows_of_input].tolist(), results, strict=True):
             if len(result.candidates) < winners:
                 raise DataError(
                     f"num_return_sequences is {winners}, but only {len(result.candidates)} candidates were "

@@ -293,18 +293,18 @@ class BatchElections:
             except (DataError, SetupError) as error:
                 role.leave_out(name, error)
         for draws in rounds(role.search.size, decided=decided):
-            several = max(1, plan.max_rows // len(undecided))
+            size = max(1, plan.max_rows // len(undecided))
             places = [elections.index(election) for election in undecided]
             before = [len(election.voters) for election in undecided]
             for name, batch in batches.items():
                 search = role.search_of(name)
-                for start in range(0, len(draws), several):
-                    some = draws[start : start + several]
-                    lists = batch.run(search, STREAMS["voters"], some, places)
+                for start in range(0, len(draws), size):
+                    part = draws[start : start + size]
+                    lists = batch.run(search, STREAMS["voters"], part, places)
                     for election, place in zip(undecided, places, strict=True):
                         role.add(election, name, lists[place])
-            for election, known in zip(undecided, before, strict=True):
-                election.electorate.add(election.voters[known:])
+            for election, count in zip(undecided, before, strict=True):
+                election.electorate.add(election.voters[count:])
         if plan.escalate and undecided:  # was the last round enough?
             decided()
 

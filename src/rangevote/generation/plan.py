@@ -125,10 +125,10 @@ class GenerationPlan:
                 f"within={within!r} is how far below the best a certain winner may be, so it needs adaptive, "
                 f"as adaptive={CONFIDENCE}."
             )
-        compared = any(part.needs_states for _, part in settings.measure.parts())
-        kept = compared if states is None else bool(states)
-        asked_when = None if escalate is None else Escalation.of(escalate)
-        return cls(settings, get_search(candidates), voting, confidence, kept, max_rows, within, asked_when)
+        needs_states = any(part.needs_states for _, part in settings.measure.parts())
+        keep = needs_states if states is None else bool(states)
+        condition = None if escalate is None else Escalation.of(escalate)
+        return cls(settings, get_search(candidates), voting, confidence, keep, max_rows, within, condition)
 
     def by(self, models: Collection[str], voter_models: Collection[str] = ()) -> GenerationPlan:
         """A copy with a share for each model that votes; refuses options that these models cannot have."""
@@ -185,9 +185,9 @@ def _confidence(adaptive: float | bool | None) -> float | None:
 def _check_adaptive(settings: Settings, voters: Search | None) -> None:
     """Refuse voters that do not tell how further ones would vote, and elections of several winners."""
     if not isinstance(voters, Sampling):
-        given = "the candidates vote" if voters is None else f"the voters are {str(voters)!r}"
+        voting = "the candidates vote" if voters is None else f"the voters are {str(voters)!r}"
         raise UsageError(
-            f"adaptive draws voters until the election is decided, so they must be samples, but {given}. "
+            f"adaptive draws voters until the election is decided, so they must be samples, but {voting}. "
             f"Use voters='sample:1000', or leave adaptive out."
         )
     check_sampling(settings)

@@ -64,7 +64,7 @@ def load(
     `tokenizer` or the transformers tokenizer in the folder; `dtype` is its compute type, such as int8.
     `llama_cpp:model.gguf` gives an engine that samples with llama.cpp in this process (needs xllamacpp).
     """
-    given = {
+    options = {
         "tokenizer": tokenizer,
         "processor": processor,
         "device": device,
@@ -73,41 +73,41 @@ def load(
         "revision": revision,
     }
     if not isinstance(model, (str, os.PathLike)):
-        return _wrapped(model, given, chat)
+        return _wrapped(model, options, chat)
     engine, colon, name = os.fspath(model).partition(":")
     if colon and engine in plugins("engines"):
-        _refuse(given, given, f"the engine {engine!r} has its own")
+        _refuse(options, options, f"the engine {engine!r} has its own")
         return load_plugin("engines", engine)(name)  # type: ignore[no-any-return]
     if not colon or engine not in ENGINES:
         engine, name = "", os.fspath(model)
     path = Path(smollm2()) if name == SMOLLM2 else _path(name)
     if engine == "llama_cpp" and path is not None and path.suffix == ".gguf":
-        _refuse(given, given, "llama.cpp takes all from the file")
+        _refuse(options, options, "llama.cpp takes all from the file")
         llama = importlib.import_module("rangevote.engines.llama_cpp")
         return llama.LlamaCppEngine(path, chat=chat)  # type: ignore[no-any-return]
     if engine in ("", "ctranslate2") and path is not None and path.is_dir():
         converted = importlib.import_module("rangevote.engines.ctranslate2")
         if converted.is_converted(path):
-            _refuse(given, ("processor", "end", "revision"), f"CTranslate2 searches {path} by itself")
+            _refuse(options, ("processor", "end", "revision"), f"CTranslate2 searches {path} by itself")
             return converted.CTranslate2Engine(path, tokenizer, device=device, dtype=dtype, chat=chat)  # type: ignore[no-any-return]
     if engine:
         raise UsageError(f"the engine {engine!r} reads {ENGINES[engine]}, and {name!r} is none.")
     if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
         from rangevote.models.ngram import NgramModel
 
-        _refuse(given, given, f"it is for neural models, but {path} has n-grams")
+        _refuse(options, options, f"it is for neural models, but {path} has n-grams")
         return NgramModel.read(path)
-    return _part("huggingface.loading").read(path or name, **given, chat=chat)  # type: ignore[no-any-return]
+    return _part("huggingface.loading").read(path or name, **options, chat=chat)  # type: ignore[no-any-return]
 
 
-def _refuse(given: Mapping[str, Any], options: Iterable[str], why: str) -> None:
+def _refuse(options: Mapping[str, Any], names: Iterable[str], why: str) -> None:
     """Refuse options that have no meaning for a model."""
-    for option in options:
-        if given[option] is not None:
+    for option in names:
+        if options[option] is not None:
             raise UsageError(f"leave {option} out: {why}.")
 
 
-def _wrapped(model: Any, given: Mapping[str, Any], chat: bool) -> LanguageModel[Any]:
+def _wrapped(model: Any, options: Mapping[str, Any], chat: bool) -> LanguageModel[Any]:
     """A model that is given as an object."""
     wrap = _part("huggingface.model").HuggingFace
     transformers = need("transformers", "models", "loading models")
@@ -116,8 +116,10 @@ def _wrapped(model: Any, given: Mapping[str, Any], chat: bool) -> LanguageModel[
             f"cannot load a {type(model).__name__}. Give a path, a name, or a transformers model that "
             "writes text."
         )
-    _refuse(given, ("device", "dtype", "revision"), "the model is read already; to move it use model.to(...)")
-    return wrap(model, given["tokenizer"], given["processor"], chat=chat, end=given["end"])  # type: ignore[no-any-return]
+    _refuse(
+        options, ("device", "dtype", "revision"), "the model is read already; to move it use model.to(...)"
+    )
+    return wrap(model, options["tokenizer"], options["processor"], chat=chat, end=options["end"])  # type: ignore[no-any-return]
 
 
 def _path(name: str) -> Path | None:

@@ -159,8 +159,9 @@ class NgramModel:
         else:
             tokens = [int(token) for token in input]
             if not all(0 <= token < len(self.words) for token in tokens):
-                known = f"0 to {len(self.words) - 1}"
-                raise UsageError(f"tokens {min(tokens)} to {max(tokens)}; the model knows {known}.")
+                raise UsageError(
+                    f"tokens {min(tokens)} to {max(tokens)}; the model knows 0 to {len(self.words) - 1}."
+                )
         if START in tokens or END in tokens:
             raise DataError(f"{input!r:.60} contains <s> or </s>, which the model adds itself")
         return tokens
@@ -255,11 +256,11 @@ def read_corpus(sentences: Sentences, min_count: int = 1) -> tuple[list[str], In
     if not numbered:
         name = os.fspath(sentences) if isinstance(sentences, (str, os.PathLike)) else "sentences"
         raise DataError("contains no sentences; a model needs some to learn from", where=name)
-    known, tokens = words_of(numbers), np.array(numbered)
-    kept = np.bincount(tokens, minlength=len(known)) >= min_count  # (words,)
+    vocabulary, tokens = words_of(numbers), np.array(numbered)
+    kept = np.bincount(tokens, minlength=len(vocabulary)) >= min_count  # (words,)
     kept[: END + 1] = True
     tokens = np.where(kept, np.cumsum(kept) - 1, UNKNOWN)[tokens]
-    return [word for word, keep in zip(known, kept.tolist(), strict=True) if keep], tokens
+    return [word for word, keep in zip(vocabulary, kept.tolist(), strict=True) if keep], tokens
 
 
 def new_numbers() -> defaultdict[str, int]:
@@ -314,8 +315,8 @@ def discounts(counts: Integers) -> Floats:
     if not t[1:4].all():
         return fallback
     k = np.arange(1, 4)
-    found = k - (k + 1) * t[1] / (t[1] + 2 * t[2]) * t[2:5] / t[1:4]  # (3,)
-    return np.array([0.0, *found]) if ((found > 0) & (found <= k)).all() else fallback
+    estimates = k - (k + 1) * t[1] / (t[1] + 2 * t[2]) * t[2:5] / t[1:4]  # (3,)
+    return np.array([0.0, *estimates]) if ((estimates > 0) & (estimates <= k)).all() else fallback
 
 
 def estimate(levels: Sequence[Counts], size: int) -> list[Level]:
@@ -396,8 +397,8 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[list[str], list[Level]]:
         with np.errstate(over="ignore"):  # a log10 p of -1e308 is P = 0
             logprobs, backoffs = np.array([*grams.values()]).reshape(-1, 2)[order].T * _LN10  # (ngrams,)
         levels.append(Level(keys[order], logprobs, backoffs))
-        listed = list(grams)
-        contexts = {listed[i]: index for index, i in enumerate(order.tolist())}
+        unsorted = list(grams)
+        contexts = {unsorted[i]: index for index, i in enumerate(order.tolist())}
     expect(r"\\end\\", "\\end\\ after the n-grams that the header counts")
     expect("", "nothing after \\end\\")
     return words_of(numbers), levels

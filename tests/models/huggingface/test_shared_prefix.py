@@ -51,7 +51,7 @@ def test_attention_in_small_pieces_gives_the_same(tiny_model, monkeypatch):
 def test_a_prompt_is_kept_once_however_many_rows_it_has(tiny_model):
     model = model_of("llama", tiny_model("llama"))
     fresh = model.start(LONG)
-    kept = [prefix.keys.data_ptr() for prefix in fresh.prompt.prefix.own]
+    kept = [prefix.keys.data_ptr() for prefix in fresh.prompt.prefix.decoder]
     state = model.step(model.select(fresh, np.arange(400) // 100), np.full(400, 5)).state
     layers = state.rows._cache.layers
     assert [layer.tag.prefix.keys.data_ptr() for layer in layers] == kept

@@ -105,8 +105,8 @@ class InputEncoder:
             raise DataError(f"contains the token {wrong}; the model knows 0 to {size - 1}.")
         most = longest_source(self._hf) if self._encoder else longest_output(self._hf)
         if most is not None and len(ids) > (most if self._encoder else most - 1):
-            written = "" if self._encoder else ", with what it is to write"
-            raise DataError(f"has {len(ids)} tokens; the model takes at most {most}{written}. Shorten it.")
+            output = "" if self._encoder else ", with what it is to write"
+            raise DataError(f"has {len(ids)} tokens; the model takes at most {most}{output}. Shorten it.")
         return ids
 
 
@@ -253,25 +253,25 @@ def open_image(input: Any) -> Any:
 def ends(hf: Net, tokenizer: Any, end: End) -> tuple[int, ...]:
     """The tokens that end a sequence: those named, else the generation configuration's or the tokenizer's."""
     if end is not None:
-        found: dict[int, None] = {}
+        tokens: dict[int, None] = {}
         for one in [end] if isinstance(end, (int, str)) else end:
             token = tokenizer.get_vocab().get(one) if isinstance(one, str) and tokenizer is not None else one
             if isinstance(token, bool) or not isinstance(token, int) or not 0 <= token < vocabulary(hf):
                 raise UsageError(f"end={one!r} is not a token of this model; give its id or text.")
-            found[token] = None
-        return tuple(found)
+            tokens[token] = None
+        return tuple(tokens)
     if ends_at_separator(hf):
-        tokens = hf.config.text_config.sep_token_id
+        eos = hf.config.text_config.sep_token_id
     else:
-        tokens = getattr(getattr(hf, "generation_config", None), "eos_token_id", None)
-    if tokens is None and tokenizer is not None:
-        tokens = tokenizer.eos_token_id
-    if tokens is None:
+        eos = getattr(getattr(hf, "generation_config", None), "eos_token_id", None)
+    if eos is None and tokenizer is not None:
+        eos = tokenizer.eos_token_id
+    if eos is None:
         raise SetupError(
             "neither the model's generation configuration nor its tokenizer names a token that ends a "
             "sequence. Name one: load(..., end='</s>') or load(..., end=2)."
         )
-    return tuple(tokens) if isinstance(tokens, (list, tuple)) else (int(tokens),)
+    return tuple(eos) if isinstance(eos, (list, tuple)) else (int(eos),)
 
 
 def ends_at_separator(hf: Net) -> bool:

@@ -65,9 +65,9 @@ class Groups:
         """The slot of every row among (inputs * width,), and the row of every slot (0: there is none)."""
         order = np.argsort(self.owner, kind="stable")
         counts = np.bincount(self.owner, minlength=self.inputs)
-        within = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+        positions = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
         slots = np.empty(len(order), dtype=np.int64)
-        slots[order] = self.owner[order] * self.width + within
+        slots[order] = self.owner[order] * self.width + positions
         rows = np.zeros(self.inputs * self.width, dtype=np.int64)
         rows[slots] = np.arange(len(order))
         return torch.as_tensor(slots, device=self.device), torch.as_tensor(rows, device=self.device)
@@ -104,12 +104,12 @@ class SharedLayer:
 class KeyTag:
     """Set on the keys a layer hands out, for the attention function: what the keys alone do not tell.
 
-    `prefix`: what is attended to besides the rows' own, None: nothing. `own`: whether the rows have anything.
+    `prefix`: what is attended to besides the rows' own, None: nothing. `crossed`: the rows have nothing.
     """
 
     groups: Groups
     prefix: SharedLayer | None
-    own: bool
+    crossed: bool = False
 
 
 def attend(
@@ -128,7 +128,7 @@ def attend(
     """
     tag: KeyTag | None = getattr(key, "rangevote", None)
     unknown = any(options.get(name) is not None for name in ("softcap", "s_aux", "sliding_window"))
-    unknown |= any(isinstance(given, Tensor) and name not in HARMLESS for name, given in options.items())
+    unknown |= any(isinstance(option, Tensor) and name not in HARMLESS for name, option in options.items())
     if tag is None or mask is not None or query.shape[2] != 1 or unknown:
         raise NotImplementedError
     rows, heads, _, size = query.shape
@@ -137,7 +137,7 @@ def attend(
     if tag.prefix is None:  # all that is attended to is the rows' own
         scores = queries @ key.transpose(2, 3)  # (rows, key heads, queries, length)
         out = _softmax(scores if bias is None else scores + bias.reshape(1, *scores.shape[1:])) @ value
-    elif not tag.own:
+    elif tag.crossed:
         out = _crossed(queries, tag.prefix, tag.groups, bias)
     elif bias is None:
         out = _joined(queries, key, value, tag.prefix, tag.groups)
@@ -165,27 +165,28 @@ def _crossed(queries: Tensor, prefix: SharedLayer, groups: Groups, bias: Tensor 
 
 def _joined(queries: Tensor, keys: Tensor, values: Tensor, prefix: SharedLayer, groups: Groups) -> Tensor:
     """One softmax over both parts; the shared part's products are taken for all rows of an input at once."""
-    own = groups.gather(queries @ keys.transpose(2, 3))  # (inputs, width, key heads, queries, own length)
+    # (inputs, width, key heads, queries, own length)
+    row_scores = groups.gather(queries @ keys.transpose(2, 3))
     grouped = groups.gather(queries)  # (inputs, width, key heads, queries, size)
     of_one_row = groups.inputs * queries.shape[1] * queries.shape[2] * (prefix.keys.shape[2] + keys.shape[2])
     block = max(1, MOST_SCORES // of_one_row)
     parts = [
-        _join(grouped[:, first : first + block], own[:, first : first + block], prefix)
+        _join(grouped[:, first : first + block], row_scores[:, first : first + block], prefix)
         for first in range(0, groups.width, block)
     ]
     out, weights = parts[0] if len(parts) == 1 else map(torch.hstack, zip(*parts, strict=True))
     return groups.scatter(out) + groups.scatter(weights) @ values
 
 
-def _join(queries: Tensor, own: Tensor, prefix: SharedLayer) -> tuple[Tensor, Tensor]:
-    """The shared part's share of the answer, and the weights of the own part, whose scores are `own`.
+def _join(queries: Tensor, row_scores: Tensor, prefix: SharedLayer) -> tuple[Tensor, Tensor]:
+    """The shared share of the answer, and the weights of the rows' own part, which has `row_scores`.
 
     All are (inputs, width, key heads, queries, ...), with the size or the own length at the end.
     """
     common = _by_input(queries) @ prefix.keys.transpose(2, 3)  # (inputs, key heads, width * queries, length)
     if prefix.mask is not None:
         common += prefix.mask
-    weights = _softmax(torch.cat([common, _by_input(own)], dim=-1))
+    weights = _softmax(torch.cat([common, _by_input(row_scores)], dim=-1))
     shared, width = common.shape[-1], queries.shape[1]
     return _by_row(weights[..., :shared] @ prefix.values, width), _by_row(weights[..., shared:], width)
 
@@ -288,7 +289,7 @@ def shared_where_possible(prompt: Prompt, most: int | None, trials: Trials) -> P
     if prefix is None or (most is not None and prompt.ids.shape[1] + 2 > most):  # no room to try anything
         return prompt
     shared = SharedPrompt(net, prompt.first, prompt.ids, prompt.processors, kwargs, prefix)
-    padding = [half[0].mask if half else None for half in (prefix.own, prefix.cross)]
+    padding = [half[0].mask if half else None for half in (prefix.decoder, prefix.encoder)]
     kind = (type(net).__name__, prefix.copied, *(mask is not None for mask in padding))
     if kind not in trials:
         owner = np.array([0, prefix.inputs - 1, 0])
@@ -325,16 +326,18 @@ class SharedRows(Rows):
     def _first_cache(self, prompt: Prompt, index: Tensor) -> DynamicCache | EncoderDecoderCache:
         assert isinstance(prompt, SharedPrompt)
         self._name, self._prefix = "past_key_values", prompt.prefix
-        self._groups = Groups(self._owner, len(prompt.ids), prompt.prefix.own[0].keys.device)
-        self._own = [OwnLayer(layer, self._groups, prompt.prefix.copied) for layer in prompt.prefix.own]
+        self._groups = Groups(self._owner, len(prompt.ids), prompt.prefix.decoder[0].keys.device)
+        self._layers = [
+            RowsLayer(layer, self._groups, prompt.prefix.copied) for layer in prompt.prefix.decoder
+        ]
         return self._new_cache()
 
     def _new_cache(self) -> DynamicCache | EncoderDecoderCache:
         """What the network is given."""
-        own, cross = DynamicCache(), DynamicCache()
-        own.layers = list(self._own)
-        cross.layers = [CrossLayer(layer, self._groups) for layer in self._prefix.cross]
-        return EncoderDecoderCache(own, cross) if cross.layers else own
+        decoder, encoder = DynamicCache(), DynamicCache()
+        decoder.layers = list(self._layers)
+        encoder.layers = [CrossLayer(layer, self._groups) for layer in self._prefix.encoder]
+        return EncoderDecoderCache(decoder, encoder) if encoder.layers else decoder
 
     def step(self, tokens: Tensor) -> Prediction:
         with our_attention(self._net):
@@ -342,7 +345,7 @@ class SharedRows(Rows):
 
     def _select_cache(self, rows: Integers, index: Tensor, same_inputs: bool) -> None:
         index = index.to(self._groups.device)
-        for layer in self._own:
+        for layer in self._layers:
             layer.reorder_cache(index)  # type: ignore[arg-type]
         if same_inputs:
             return
@@ -352,8 +355,8 @@ class SharedRows(Rows):
             self._prefix = self._prefix.take(torch.as_tensor(present, device=self._groups.device))
             owner = np.searchsorted(present, owner)
         self._groups = Groups(owner, self._prefix.inputs, self._groups.device)
-        for layer, prefix in zip(self._own, self._prefix.own, strict=True):
-            layer.tag = KeyTag(self._groups, None if layer.tag.prefix is None else prefix, own=True)
+        for layer, prefix in zip(self._layers, self._prefix.decoder, strict=True):
+            layer.tag = KeyTag(self._groups, None if layer.tag.prefix is None else prefix)
         self._cache = self._new_cache()
 
 
@@ -361,26 +364,26 @@ class SharedRows(Rows):
 class SharedPrefix:
     """Each layer's keys and values of the prompts in the decoder, and of what comes from an encoder."""
 
-    own: Sequence[SharedLayer]
-    cross: Sequence[SharedLayer]
+    decoder: Sequence[SharedLayer]
+    encoder: Sequence[SharedLayer]
 
     def take(self, inputs: Tensor) -> SharedPrefix:
         """These inputs, copied."""
         return SharedPrefix(
-            [layer.take(inputs) for layer in self.own], [layer.take(inputs) for layer in self.cross]
+            [layer.take(inputs) for layer in self.decoder], [layer.take(inputs) for layer in self.encoder]
         )
 
     @property
     def inputs(self) -> int:
-        return len(self.own[0].keys)
+        return len(self.decoder[0].keys)
 
     @property
     def copied(self) -> bool:
         """Whether the prompts are so short that rows had better have copies of them."""
-        return self.own[0].keys.shape[2] <= SHORT_PROMPT and self.own[0].mask is None
+        return self.decoder[0].keys.shape[2] <= SHORT_PROMPT and self.decoder[0].mask is None
 
     @classmethod
-    def of(cls, cache: Any, own_mask: Tensor | None, cross_mask: Tensor | None) -> SharedPrefix | None:
+    def of(cls, cache: Any, mask: Tensor | None, encoder_mask: Tensor | None) -> SharedPrefix | None:
         """Take over transformers' cache after the prompt; None where it is of a kind that cannot be shared.
 
         The masks (inputs, length) are 1 for tokens and 0 for padding.
@@ -389,28 +392,30 @@ class SharedPrefix:
         halves = [cache.self_attention_cache, cache.cross_attention_cache] if pair else [cache]
         if any(type(half) is not DynamicCache for half in halves):
             return None
-        own, cross = halves[0].layers, halves[1].layers if pair else []
+        decoder, encoder = halves[0].layers, halves[1].layers if pair else []
         # Windows, quantised and recurrent layers are other classes; layers that use another's are empty.
-        if any(type(layer) is not DynamicLayer or layer.get_seq_length() == 0 for layer in (*own, *cross)):
+        if any(
+            type(layer) is not DynamicLayer or layer.get_seq_length() == 0 for layer in (*decoder, *encoder)
+        ):
             return None
         shared: list[list[SharedLayer]] = []
-        for layers, mask in ((own, own_mask), (cross, cross_mask)):
+        for layers, present in ((decoder, mask), (encoder, encoder_mask)):
             added = None
-            if layers and mask is not None and not bool(mask.all()):
-                if mask.shape[1] != layers[0].keys.shape[2]:
+            if layers and present is not None and not bool(present.all()):
+                if present.shape[1] != layers[0].keys.shape[2]:
                     return None
-                zero = torch.zeros_like(mask, dtype=layers[0].keys.dtype)
-                added = zero.masked_fill(mask == 0, -torch.inf)[:, None, None]  # (inputs, 1, 1, length)
+                zero = torch.zeros_like(present, dtype=layers[0].keys.dtype)
+                added = zero.masked_fill(present == 0, -torch.inf)[:, None, None]  # (inputs, 1, 1, length)
             shared.append([SharedLayer(kv.keys.contiguous(), kv.values.contiguous(), added) for kv in layers])
-        return cls(*shared) if own else None
+        return cls(*shared) if decoder else None
 
 
-class OwnLayer(DynamicLayer):  # type: ignore[no-untyped-call]
+class RowsLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     """The rows' own keys and values (rows, heads, tokens, size), after a prefix that is shared or copied."""
 
     def __init__(self, prefix: SharedLayer, groups: Groups, copied: bool) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.tag = KeyTag(groups, None if copied else prefix, own=True)
+        self.tag = KeyTag(groups, None if copied else prefix)
         if copied:
             owner = torch.as_tensor(groups.owner, device=prefix.keys.device)
             super().update(prefix.keys.index_select(0, owner), prefix.values.index_select(0, owner))
@@ -435,6 +440,6 @@ class CrossLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     def __init__(self, prefix: SharedLayer, groups: Groups) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.keys = prefix.keys.view_as(prefix.keys)  # the tag is not for others that have the same prefix
-        self.keys.rangevote = KeyTag(groups, prefix, own=False)  # type: ignore[attr-defined]
+        self.keys.rangevote = KeyTag(groups, prefix, crossed=True)  # type: ignore[attr-defined]
         self.values = prefix.values
         self.is_initialized = True

@@ -87,10 +87,10 @@ class Rows:
         """Append these tokens (rows,) and predict what follows, as transformers' own loop does."""
         self.ids = torch.cat([self.ids, tokens[:, None]], dim=1)
         cache = {} if self._name is None else {self._name: self._cache}
-        given = self._net.prepare_inputs_for_generation(
+        inputs = self._net.prepare_inputs_for_generation(
             self.ids, next_sequence_length=1 if cache else None, **self._kwargs, **cache
         )
-        prediction, output, kwargs = predict(self._net, dict(given), self._kwargs)
+        prediction, output, kwargs = predict(self._net, dict(inputs), self._kwargs)
         self._kwargs = without(kwargs, *CACHES)
         name = cache_name(output)  # not always the name under which it is given
         self._cache = self._cache if name is None else output[name]
@@ -315,10 +315,10 @@ class Prepared:
             kwargs[name] = shallow_copy(kwargs[name])  # what was prepared may be read again
         before = cached_tokens(kwargs.get("past_key_values"))  # what a user's own cache has of the prompt
         length = self.ids.shape[1] - before if 0 < before < self.ids.shape[1] else None
-        given = net.prepare_inputs_for_generation(
+        inputs = net.prepare_inputs_for_generation(
             self.ids, next_sequence_length=length, is_first_iteration=True, **kwargs
         )
-        first, _, kwargs = predict(net, dict(given), kwargs)
+        first, _, kwargs = predict(net, dict(inputs), kwargs)
         name = cache_name(kwargs)
         if name is not None and hasattr(kwargs[name], "reorder_cache"):
             kwargs = without(kwargs, *OF_PROMPTS)
@@ -333,8 +333,8 @@ def _dynamic(value: Any, net: Net) -> Any:
     if not isinstance(value.self_attention_cache if pair else value, StaticCache):
         return value
     config = net.config.get_text_config(decoder=True)
-    own = DynamicCache(config=config)
-    return EncoderDecoderCache(own, DynamicCache(config=config)) if pair else own
+    cache = DynamicCache(config=config)
+    return EncoderDecoderCache(cache, DynamicCache(config=config)) if pair else cache
 
 
 def _every(net: Net, name: str, value: Any, k: int) -> Any:
@@ -345,8 +345,8 @@ def _every(net: Net, name: str, value: Any, k: int) -> Any:
     if isinstance(value, dict):
         return type(value)({part: _every(net, part, inside, k) for part, inside in value.items()})
     if isinstance(value, (DynamicCache, EncoderDecoderCache)) and cached_tokens(value):
-        own: Any = value.self_attention_cache if isinstance(value, EncoderDecoderCache) else value
-        keys = own.layers[0].keys  # (rows, heads, length, size)
+        cache: Any = value.self_attention_cache if isinstance(value, EncoderDecoderCache) else value
+        keys = cache.layers[0].keys  # (rows, heads, length, size)
         return reordered(value, torch.arange(0, len(keys), k, device=keys.device))
     return value
 
