@@ -26,7 +26,7 @@ from rangevote.formats.result_writer import ResultShape
 from rangevote.hypothesis import Ballot, Hypothesis
 from rangevote.kernel import plain
 from rangevote.similarity import WITH_MODELS
-from rangevote.similarity.answers import KEYS, get_key
+from rangevote.similarity.exact import KEYS, get_key
 
 #: Measures and rules that run different code; heavy ones are left out.
 OPTIONS: tuple[dict[str, Any], ...] = (

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from rangevote.models.load import load as load
     from rangevote.similarity import SIMILARITIES as SIMILARITIES
     from rangevote.similarity import get_similarity as get_similarity
-    from rangevote.similarity.base import Exact as Exact
     from rangevote.similarity.base import Similarity as Similarity
+    from rangevote.similarity.exact import Exact as Exact
     from rangevote.similarity.ngram import Bleu as Bleu
     from rangevote.similarity.ngram import Chrf as Chrf
     from rangevote.similarity.ngram import Ngrams as Ngrams
@@ -84,7 +84,8 @@ _MODULES = {
     "hypothesis": "Ballot Hypotheses Hypothesis ToolCall",
     "models.load": "load",
     "similarity": "SIMILARITIES get_similarity",
-    "similarity.base": "Exact Similarity",
+    "similarity.base": "Similarity",
+    "similarity.exact": "Exact",
     "similarity.ngram": "Bleu Chrf Ngrams",
     "similarity.pairwise": "Custom Mixture",
     "similarity.vectors": "States",

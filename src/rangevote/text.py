@@ -97,6 +97,30 @@ def differences(text: str, other: str) -> Iterator[tuple[str, bool]]:
         yield from ((piece, piece is different) for piece in (before, different, after) if piece)
 
 
+#: Tags around what a model writes to itself.
+THINK, THINK_END = "<think>", "</think>"
+
+
+def split_reasoning(text: str, ended: bool = True) -> tuple[str, str]:
+    """What a model wrote to itself before its answer, and the answer: the answer alone votes.
+
+    The reasoning stands in `<think>...</think>` before the answer. Some servers leave out the first tag, the
+    end of the prompt; then the second one is on a line of its own. A text that was cut off before the second
+    tag has no answer.
+
+    >>> split_reasoning("<think>2 + 2 is 4.</think>\\n\\nFour.")
+    ('2 + 2 is 4.', 'Four.')
+    >>> split_reasoning("Reasoning ends with </think>.")
+    ('', 'Reasoning ends with </think>.')
+    """
+    before, end, answer = text.partition(THINK_END)
+    opened = before.lstrip().startswith(THINK)
+    bare = THINK not in before and before.rstrip(" ").endswith("\n")
+    if (end and (opened or bare)) or (opened and not ended):
+        return before.lstrip().removeprefix(THINK).strip(), answer.lstrip()
+    return "", text
+
+
 # Reading
 
 

@@ -16,7 +16,7 @@ from rangevote.errors import DataError, UsageError
 from rangevote.formats import read
 from rangevote.formats.layouts import LISTS, TEXTS
 from rangevote.hypothesis import Ballot, Hypothesis, ToolCall
-from rangevote.similarity.answers import split_reasoning
+from rangevote.text import split_reasoning
 from tests.formats.ballots import Ballots, Entries, Fault, lines, logprobs, texts
 
 # Lists

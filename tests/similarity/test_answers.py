@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rangevote as rv
-from rangevote.similarity import answers, math_answers
-from rangevote.similarity.answers import boxed, choice, get_key, last_number, plain
+from rangevote.similarity import exact, math_answers
+from rangevote.similarity.answers import boxed, choice, last_number, plain
+from rangevote.similarity.exact import Command, get_key
 from rangevote.similarity.math_answers import math_answer
-from rangevote.similarity.program_answers import Command
 from tests.similarity.answer_texts import BOX, CHOICE, NUMBER
 
 
@@ -210,10 +210,10 @@ def test_the_majority_is_found_however_it_is_written():
 
 
 def test_without_a_reader_of_mathematics_it_is_said_what_to_install(monkeypatch):
-    monkeypatch.setattr(answers, "find_spec", lambda name: None)
+    monkeypatch.setattr(exact, "find_spec", lambda name: None)
     monkeypatch.setitem(sys.modules, "math_verify", None)
     with pytest.raises(rv.MissingExtra, match=r'exact:math needs .*pip install "rangevote\[math\]"'):
-        answers.get_key("math")
+        get_key("math")
 
 
 @needs_math_verify

@@ -30,7 +30,7 @@ def similarities(as_json: bool) -> None:
     """List every similarity: what it is, cost, range and direction of its grades, and what it needs."""
     from rangevote.entry_points import plugins
     from rangevote.similarity import PRESETS
-    from rangevote.similarity.answers import EXAMPLES
+    from rangevote.similarity.exact import EXAMPLES
 
     measures = described()
     presets = [{"name": name, **preset._asdict()} for name, preset in sorted(PRESETS.items())]

@@ -23,8 +23,8 @@ from rangevote.errors import DataError, UsageError, choose, need, respelled, sho
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity
-from rangevote.similarity.answers import get_key
-from rangevote.similarity.base import Exact, Measure
+from rangevote.similarity.base import Measure
+from rangevote.similarity.exact import Exact, get_key
 from rangevote.similarity.json_leaves import canonical
 from rangevote.similarity.neural import Scored
 

@@ -39,7 +39,8 @@ from rangevote.evaluation.tables import Column, Table, TableRow, range_text, wit
 from rangevote.formats import Entry
 from rangevote.hypothesis import Array, Ballot, Hypotheses
 from rangevote.similarity import get_similarity
-from rangevote.similarity.base import Exact, Measure, Similarity
+from rangevote.similarity.base import Measure, Similarity
+from rangevote.similarity.exact import Exact
 
 #: Up to so many samples of a question all subsets count; of more, so many are drawn.
 MOST_EXACT, SUBSETS = 256, 2_000

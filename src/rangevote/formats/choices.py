@@ -20,8 +20,7 @@ import msgspec
 from rangevote.errors import DataError
 from rangevote.formats.jsonl import convert
 from rangevote.hypothesis import LOGPROB_SLACK, Hypothesis, ToolCall
-from rangevote.similarity.answers import split_reasoning
-from rangevote.text import escape_controls
+from rangevote.text import escape_controls, split_reasoning
 
 #: Text to vote on, nothing, a refusal (its text is the reason), or tool calls.
 ChoiceKind = Literal["text", "null", "refusal", "tool_calls"]

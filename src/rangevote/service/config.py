@@ -20,8 +20,8 @@ from rangevote.errors import DataError, RangevoteError, UsageError, choose
 from rangevote.formats.jsonl import convert
 from rangevote.generation.plan import CONFIDENCE, Escalation, check_sampling
 from rangevote.similarity import WITH_MODELS
-from rangevote.similarity.answers import UNSAFE
 from rangevote.similarity.base import Measure
+from rangevote.similarity.exact import UNSAFE
 
 #: Names of profiles, which are part of a path.
 PROFILE_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -58,7 +58,7 @@ SIMILARITIES: dict[str, Listing] = {
     "chrf++": Listing("ngram:ChrfPlusPlus", "chrf++", "the same with n-grams of words"),
     "ter": Listing("pairwise:Ter", "ter", "1 - translation edit rate", extra="evaluate"),
     "states": Listing("vectors:States", "states", "cosine of averaged decoder states", True),
-    "exact": Listing("base:exact", "exact:last_number", "same text or answer: majority", True),
+    "exact": Listing("exact:exact", "exact:last_number", "same text or answer: majority", True),
     "rouge_l": Listing("pairwise:rouge_l", "rouge_l", "longest common subsequence", True, "evaluate"),
     "edit": Listing("pairwise:edit", "edit", "1 - edit distance / length", True, "evaluate"),
 }

@@ -13,7 +13,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from functools import cache, partial
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -21,7 +21,6 @@ import numpy as np
 from rangevote.errors import DataError, UsageError
 from rangevote.hypothesis import Array, Hypotheses, Hypothesis
 from rangevote.kernel.plain import unit_bits
-from rangevote.similarity.answers import Key, get_key, without_reasoning
 
 #: What sequences are made of: a name in `ngram.TOKENISERS`, or a function.
 Tokenise = str | Callable[[str], Sequence[str]]
@@ -175,87 +174,6 @@ class TextMeasure(Measure):
         return [text if text.strip() else None for text in self.texts(candidates)]
 
 
-class Exact(Measure):
-    """1 for the same key, otherwise 0. Without a key, texts are compared, including the empty text.
-
-    A key is a function from the text, without reasoning such as <think>...</think> before it, to what is
-    compared; None abstains. If a key has `prepare`, that is called with all texts of a list first.
-    """
-
-    linear = answers = decomposes = True
-
-    def __init__(self, key: Key | None = None, *, name: str | None = None) -> None:
-        self.key = key
-        self.name = name or ("exact" if key is None else f"exact:{getattr(key, '__name__', 'key')}")
-        self.label = None if key is None else str
-
-    def poll(self, candidates: Hypotheses) -> ExactPoll:
-        return ExactPoll(candidates, self.keys)
-
-    def keys(self, candidates: Hypotheses) -> list[Hashable]:
-        """What is compared: the text, the token ids, or what the key function finds in the text."""
-        refuse_surrogates(candidates)
-        contents = same_content(candidates)
-        if self.key is None:
-            return contents
-        answers = [without_reasoning(content) if isinstance(content, str) else None for content in contents]
-        if hasattr(self.key, "prepare"):
-            self.key.prepare(answer for answer in answers if answer is not None)
-        return [None if answer is None else self.key(answer) for answer in answers]
-
-    def remembering(self) -> Exact:
-        if self.key is None or hasattr(self.key, "prepare"):
-            return self
-        return Exact(cache(self.key), name=self.name)
-
-
-class ExactPoll:
-    """Votes counted by key."""
-
-    def __init__(self, candidates: Hypotheses, keys: Callable[[Hypotheses], list[Hashable]]) -> None:
-        self._keys = keys
-        self._candidates = keys(candidates)
-        self._voters: list[Hashable] = []
-
-    def add(self, voters: Hypotheses) -> None:
-        self._voters.extend(self._keys(voters))
-
-    def tally(self, weights: Array) -> Array:
-        """score(c): the mass of the voters with c's key, shape (candidates,)."""
-        votes: dict[Hashable, int] = {}
-        bits = unit_bits(weights.tolist())
-        for key, vote in zip(self._voters, np.ldexp(weights, bits).tolist(), strict=True):
-            if key is not None:
-                votes[key] = votes.get(key, 0) + round(vote)
-        return np.ldexp([float(votes.get(key, 0)) for key in self._candidates], -bits)
-
-    def matrix(self) -> Array:
-        return same_keys(self._voters, self._candidates)
-
-
-def same_keys(voters: Sequence[Hashable], candidates: Sequence[Hashable]) -> Array:
-    """1 where the keys are the same and not None, shape (voters, candidates)."""
-    check_pairs(len(voters), len(candidates), matrix=True)
-    columns: dict[Hashable, list[int]] = {}
-    for c, key in enumerate(candidates):
-        if key is not None:
-            columns.setdefault(key, []).append(c)
-    grades = np.zeros((len(voters), len(candidates)))
-    for v, key in enumerate(voters):
-        if key in columns:
-            grades[v, columns[key]] = 1.0
-    return grades
-
-
-def exact(argument: str, tokenize: Tokenise) -> Exact:
-    """Same text, or same answer: exact:last_number and others; of JSON the same value."""
-    if not argument:
-        return Exact(get_key("json"), name="exact:json") if tokenize == "json" else Exact()
-    key = get_key(argument)
-    name = getattr(key, "__name__", argument)  # of a command not all may be shown
-    return Exact(key, name=f"exact:{name if name.startswith('command=') else argument}")
-
-
 #: Voters and candidates, as a poll reads them -> sim(v, c), shape (voters, candidates).
 GradeRows = Callable[[Sequence[Any], Any], Array]
 
@@ -357,6 +275,20 @@ def matrix_of(similarity: Similarity, voters: Sequence[Hypothesis], candidates: 
 
 def as_measure(similarity: Similarity) -> Measure:
     return similarity if isinstance(similarity, Measure) else UserMeasure(similarity)
+
+
+def same_keys(voters: Sequence[Hashable], candidates: Sequence[Hashable]) -> Array:
+    """1 where the keys are the same and not None, shape (voters, candidates)."""
+    check_pairs(len(voters), len(candidates), matrix=True)
+    columns: dict[Hashable, list[int]] = {}
+    for c, key in enumerate(candidates):
+        if key is not None:
+            columns.setdefault(key, []).append(c)
+    grades = np.zeros((len(voters), len(candidates)))
+    for v, key in enumerate(voters):
+        if key in columns:
+            grades[v, columns[key]] = 1.0
+    return grades
 
 
 def rounded(scores: Array) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rangevote.errors import UsageError
-from rangevote.similarity.answers import split_reasoning
+from rangevote.text import split_reasoning
 
 #: What a decoder may raise on a text that is not JSON.
 _REFUSALS = (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError)
