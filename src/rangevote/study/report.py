@@ -104,12 +104,11 @@ def tables(findings: Findings) -> list[Table]:
     baseline, challenger = plan.systems
     names = answer_names(findings)
     answers = [
-        _row(name, count, f"{100 * count / findings.items:.1f} %" if findings.items else "")
+        TableRow(name, [count, f"{100 * count / findings.items:.1f} %" if findings.items else ""])
         for name, count in zip(names, counts.answers.values(), strict=True)
     ]
     if plan.automatic:
-        unseen = [str(plan.automatic), ""]
-        answers.append(TableRow("identical, not shown", unseen, "identical"))
+        answers.append(TableRow("identical, not shown", [plan.automatic, ""], "identical"))
     notes = ["seconds: median time that an item was visible; changed: answers that were replaced or undone"]
     if missing := sum(person.without_image for person in people):
         notes.append(f"answers given while the image could not be shown: {missing:,}")
@@ -144,12 +143,12 @@ def tables(findings: Findings) -> list[Table]:
             twice = person.judged_twice
             value = "undefined" if twice.alpha is None else f"{twice.alpha:.3f}"
             shares = _share(twice.same_answer), _share(twice.same_direction)
-            rows.append(_row(_name(person), twice.items, *shares, value))
+            rows.append(TableRow(_name(person), [twice.items, *shares, value]))
         columns = ("annotator", "items", "same answer", "same direction", "alpha")
         note = "the first judgement counts; alpha: Krippendorff's, ordinal, of both"
         result.append(_table("Judged twice", columns, rows, [note]))
     if plan.checks:
-        rows = [_row(_name(one), one.checks_passed, one.checks_failed) for one in people]
+        rows = [TableRow(_name(one), [one.checks_passed, one.checks_failed]) for one in people]
         result.append(_table("Attention checks", ("annotator", "passed", "failed"), rows))
     return result
 
@@ -158,11 +157,13 @@ def _disputed(findings: Findings) -> list[Table]:
     """The items that people disagree about most, with their texts cut short; none where nobody disagrees."""
     disputed = [item for item in findings.judged_items if item.disagreement > 0]
     rows = [
-        _row(
+        TableRow(
             item.item,
-            f"{item.disagreement:.2f}",
-            " ".join("?" if one.value is None else f"{one.value:+d}" for one in item.judgements),
-            *map(_clipped, item.outputs.values()),
+            [
+                f"{item.disagreement:.2f}",
+                " ".join("?" if one.value is None else f"{one.value:+d}" for one in item.judgements),
+                *map(_clipped, item.outputs.values()),
+            ],
         )
         for item in disputed[:_DISPUTED]
     ]
@@ -187,16 +188,12 @@ def _table(
     title: str, columns: tuple[str, ...], rows: list[TableRow], notes: list[str] | None = None
 ) -> Table:
     corner, *names = columns
-    return Table([Column(name) for name in names], rows, corner, title, notes or [])
-
-
-def _row(name: str, *cells: Cell | str | int) -> TableRow:
-    return TableRow(name, [str(cell) if isinstance(cell, int) else cell for cell in cells])
+    return Table([Column(name, decimals=0) for name in names], rows, corner, title, notes or [])
 
 
 def _split(name: str, test: Split) -> TableRow:
     interval = f"[{100 * test.interval.low:.1f}, {100 * test.interval.high:.1f}]" if test.interval else ""
-    return _row(name, test.better, test.worse, _p(test), _share(test.share), interval)
+    return TableRow(name, [test.better, test.worse, _p(test), _share(test.share), interval])
 
 
 def _p(test: Split) -> Cell | str:
@@ -215,8 +212,7 @@ def _name(person: Person) -> str:
 
 def _person_row(person: Person) -> TableRow:
     test = person.counts.sign_test
-    return _row(
-        _name(person),
+    cells = [
         f"{person.judged} of {person.assigned}{' (finished)' if person.finished else ''}",
         *person.counts.answers.values(),
         person.cannot_judge,
@@ -225,7 +221,8 @@ def _person_row(person: Person) -> TableRow:
         _share(test.share),
         person.changed,
         "" if person.median_seconds is None else f"{person.median_seconds:.1f}",
-    )
+    ]
+    return TableRow(_name(person), cells)
 
 
 def _clipped(text: str) -> str:
