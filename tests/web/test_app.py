@@ -156,10 +156,11 @@ def test_changed_settings_give_the_election_with_them(query, options):
     assert shown["signature"] == expected.signature
     assert [row["index"] for row in shown["candidates"]["rows"]] == list(expected.ranking)
     if options:
-        assert shown["before"]["winner"] == before.index
-        assert shown["before"]["ranks"][str(before.ranking[4])] == 5
+        assert shown["original_winner"] == before.index
+        ranks = {row["index"]: row["original_rank"] for row in shown["candidates"]["rows"]}
+        assert [ranks[index] for index in before.ranking] == list(range(1, 11))
     else:
-        assert shown["before"] is None
+        assert shown["original_winner"] is None
 
 
 def test_a_voter_can_be_left_out_and_candidates_can_vote_instead_of_the_voters():

@@ -106,12 +106,13 @@ class Voter(Text, kw_only=True):
 
 
 class Candidate(Voter, kw_only=True):
-    """Its weight is 0 where it does not vote."""
+    """Its weight is 0 where it does not vote. `original_rank` is as `Election.original_winner`."""
 
     logprob: float | None
     share: float | None
     score: float | None
     rank: int
+    original_rank: int | None
     likelihood_rank: int | None
     length: int
     supporters: int | None
@@ -192,13 +193,6 @@ class PageSettings(Struct):
     has_logprobs: bool
 
 
-class Before(Struct):
-    """The page's own election, where the reader changed a setting."""
-
-    winner: int
-    ranks: dict[str, int]
-
-
 class BallotFields(Struct):
     number: int
     id: str | int | None
@@ -220,8 +214,8 @@ class MergedObject(Struct):
 class Election(Struct, kw_only=True):
     """The election of one ballot. `no_winner` says why nobody is elected; then `elected` is empty and
     `winner` is the candidate with the highest score. Where there is a `merged` object, it is elected, and
-    `winner` is the best whole candidate. `why` is a sentence in parts (text, is quoted). `shares` are those
-    of a panel's members."""
+    `winner` is the best whole candidate. `why` is a sentence in parts (text, is quoted). `original_winner`
+    won the page's own election, where the reader changed a setting. `shares` are those of the members."""
 
     ballot: BallotFields
     signature: str
@@ -241,7 +235,7 @@ class Election(Struct, kw_only=True):
     stability: Stability
     quality: Quality | None
     settings: PageSettings
-    before: Before | None
+    original_winner: int | None
     shares: dict[str, float] | None
     measure: PageMeasure
     length_in: str
@@ -362,9 +356,10 @@ def add_outcome(row: Listed, elected: ElectedBallot) -> None:
 
 
 def election(
-    elected: ElectedBallot, number: int, image: str | None, stability: Stability, before: Before | None
+    elected: ElectedBallot, number: int, image: str | None, stability: Stability, original: Result | None
 ) -> Election:
-    """The election of one ballot: the winner, why it won, all candidates and voters."""
+    """The election of one ballot: the winner, why it won, all candidates and voters. `original` is the page's
+    own election where the reader changed a setting."""
     ballot, result, settings = elected.ballot, elected.result, elected.settings
     candidates, voters, fields = result.candidates, result.voters, result.fields()
     units = TextUnits(result.similarity, candidates)
@@ -387,11 +382,11 @@ def election(
             result.weighting,
             candidates.complete,
         ),
-        before=before,
+        original_winner=None if original is None else original.leader,
         shares=None if result.panel is None else result.panel.shares,
         measure=_measure(result.similarity, units.name),
         length_in="tokens" if candidates.texts is None else "words",
-        candidates=Candidates(len(candidates), _candidates(elected, units, likely)),
+        candidates=Candidates(len(candidates), _candidates(elected, units, likely, original)),
         voters=Voters(len(voters), voters is candidates, _voters(result, units)),
     )
 
@@ -438,13 +433,16 @@ def _measure(similarity: Measure, unit: str) -> PageMeasure:
     )
 
 
-def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int]) -> list[Candidate]:
+def _candidates(
+    elected: ElectedBallot, units: TextUnits, likely: Sequence[int], original: Result | None
+) -> list[Candidate]:
     result = elected.result
     candidates = result.candidates
     supporters: list[int] | None = None  # voters that count and grade the candidate above 0
     if elected.matrix is not None:
         supporters = (elected.matrix[np.flatnonzero(result.weights)] > 0).sum(axis=0).tolist()
     likelihood_ranks = {index: rank for rank, index in enumerate(likely, 1)}
+    original_ranks = {index: rank for rank, index in enumerate(original.ranking if original else (), 1)}
     shares = probability_shares(candidates)
     weights = result.weights.tolist() if result.voters is candidates else [0.0] * len(candidates)
     return [
@@ -455,6 +453,7 @@ def _candidates(elected: ElectedBallot, units: TextUnits, likely: Sequence[int])
             share=None if shares is None else float(shares[index]),
             score=finite(float(result.scores[index])),
             rank=rank,
+            original_rank=original_ranks.get(index),
             likelihood_rank=likelihood_ranks.get(index),
             length=len(readable(candidates, index).split()),
             supporters=None if supporters is None else supporters[index],

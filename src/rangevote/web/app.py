@@ -196,12 +196,8 @@ class ElectionPage:
     def election(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.Election:
         elected = self._elect(number, list, what_if)
         image = None if self.image(number, list) is None else f"api/ballots/{number}/image?list={list}"
-        before = None
-        if what_if != AS_IS:
-            original = self._elect(number, list, AS_IS).result
-            ranks = {str(index): rank for rank, index in enumerate(original.ranking[: api.LISTED], 1)}
-            before = api.Before(original.leader, ranks)
-        return api.election(elected, number, image, clusters.stability(elected), before)
+        original = None if what_if == AS_IS else self._elect(number, list, AS_IS).result
+        return api.election(elected, number, image, clusters.stability(elected), original)
 
     def grades(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.Grades:
         return clusters.grades(self._elect(number, list, what_if))

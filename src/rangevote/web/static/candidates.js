@@ -135,8 +135,8 @@ function badges(group, row, election) {
   if (order > 0) badge("won", `elected ${order + 1}.`);
   if (election.most_likely !== null && group.candidates.includes(election.most_likely)) badge("likely", "most likely");
   if (!row.finished) badge("", "cut off", "the model did not end it");
-  const was = election.before?.ranks[row.index];
-  if (was !== undefined && was !== row.rank) badge(was > row.rank ? "up" : "down", `${was > row.rank ? "▲" : "▼"} was ${was}`);
+  const was = row.original_rank;
+  if (was !== null && was !== row.rank) badge(was > row.rank ? "up" : "down", `${was > row.rank ? "▲" : "▼"} was ${was}`);
   return result;
 }
 

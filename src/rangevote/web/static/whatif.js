@@ -47,13 +47,13 @@ export function showWhatIf(about, election, overrides, override) {
  * @param {import("./answers").Election} election
  */
 function changes(election) {
-  const { before, winner } = election;
-  if (!before) return [];
-  const mark = make("span", { class: before.winner === winner ? "badge" : "badge up" }, before.winner === winner ? "same winner" : "another winner");
-  if (before.winner === winner) return [mark, " With these settings the same output is elected."];
-  const was = election.candidates.rows.find((row) => row.index === before.winner);
-  const text = was ? make("q", {}, output(was.text.slice(0, 160))) : `candidate ${before.winner}`;
-  const moved = was ? ` It now has rank ${was.rank}; the new winner had rank ${before.ranks[rowOf(election, winner).index] ?? "–"}.` : "";
+  const { original_winner: original, winner } = election;
+  if (original === null) return [];
+  const mark = make("span", { class: original === winner ? "badge" : "badge up" }, original === winner ? "same winner" : "another winner");
+  if (original === winner) return [mark, " With these settings the same output is elected."];
+  const was = election.candidates.rows.find((row) => row.index === original);
+  const text = was ? make("q", {}, output(was.text.slice(0, 160))) : `candidate ${original}`;
+  const moved = was ? ` It now has rank ${was.rank}; the new winner had rank ${rowOf(election, winner).original_rank ?? "–"}.` : "";
   return [mark, " With the original settings the winner was ", text, ".", moved];
 }
 
