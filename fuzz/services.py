@@ -54,7 +54,7 @@ from rangevote.study.plan import Pair
 from rangevote.study.store import SentAnswer, Store, create_file
 from rangevote.web.api import Election
 from rangevote.web.app import Ballots, ElectionPage, election_app
-from rangevote.web.export_html import data_block
+from rangevote.web.export_html import data_block, export_answers
 
 
 def strict_json(text: str | bytes) -> Any:
@@ -320,14 +320,15 @@ def exported(data: bytes) -> None:
         return
     for options in ELECTIONS:
         page = ElectionPage([ballots, ballots], Settings(**options))
-        replies = {f"api/ballots/{n}": dict(page.everything(n)) for n in range(len(ballots))}
-        block = data_block([("", dict(page.general())), *replies.items()])
+        replies = dict(export_answers(page))
+        block = data_block(replies.items())
         assert not any(sign in block for sign in UNSAFE), "a text can end the script"
         unpacked = {
             start: strict_json(zlib.decompress(b64decode(packed)))
             for start, packed in strict_json(block).items()
         }
-        for number, (start, some) in enumerate(replies.items()):
+        for number in range(len(ballots)):
+            start, some = f"api/ballots/{number}", replies[f"api/ballots/{number}"]
             assert unpacked[start].keys() == some.keys()
             for path, reply in some.items():
                 if path.startswith(f"{start}?") and isinstance(reply, Election):

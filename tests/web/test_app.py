@@ -19,6 +19,7 @@ from rangevote.errors import DataError
 from rangevote.formats import read
 from rangevote.web.app import Ballots, ElectionPage, election_app
 from rangevote.web.clusters import WhatIf
+from rangevote.web.export_html import export_answers
 from rangevote.web.serving import assets
 from tests.figure1 import CAPTIONS, WINNER
 from tests.study.samples import png
@@ -225,7 +226,7 @@ def test_lists_without_members_have_no_panel(client):
     assert client.get("/api/election").json()["members"] == []
     election = client.get("/api/ballots/0").json()
     assert (election["shares"], election["candidates"]["rows"][0]["member"]) == (None, None)
-    assert not [path for path, _ in page_of([FIGURE]).general() if "members" in path]
+    assert not [path for path in dict(export_answers(page_of([FIGURE])))[""] if "members" in path]
 
 
 def luminance(colour: str) -> float:
@@ -262,7 +263,7 @@ def test_a_picture_is_shown_where_source_or_id_names_one_below_the_folder(tmp_pa
     assert (answer.status_code, answer.headers["content-type"], answer.content) == (200, "image/png", png())
     for number in (1, 2, 3, 5, 99):
         assert client.get(f"/api/ballots/{number}/image").status_code == 404
-    exported = dict(page.everything(0))["api/ballots/0?list=0"]
+    exported = dict(export_answers(page))["api/ballots/0"]["api/ballots/0?list=0"]
     assert exported.ballot.image.startswith("data:image/png;base64,iVBOR")
 
 

@@ -75,6 +75,7 @@ def test_every_question_of_the_page_has_its_answer_as_the_server_gives_it():
     for index in range(10):
         assert found[f"api/ballots/0/candidates/{index}?list=0"] == plain(answers.parts(0, 0, index))
     assert found["api/find?id=figure%201"] == {"number": 0}
+    assert data_of(made(FIGURE, FIGURE))["api/find?id=figure%201"] == {"number": 0}  # the first of that id
 
 
 SCRIPTS = [' type="application/json" id="answers"', ' type="module"']
@@ -132,7 +133,7 @@ def test_long_texts_are_in_it_whole_and_what_cannot_be_voted_on_is_its_message(m
 
 
 def test_scores_of_the_first_candidates_and_of_the_most_likely_are_taken_apart(monkeypatch):
-    monkeypatch.setattr("rangevote.web.app.EXPLAINED", 2)
+    monkeypatch.setattr("rangevote.web.export_html.EXPLAINED", 2)
     ranking = rv.elect(FIGURE, similarity="overlap_1").ranking
     parts = {path for path in data_of(made(FIGURE, similarity="overlap_1")) if "/candidates/" in path}
     assert parts == {f"api/ballots/0/candidates/{i}?list=0" for i in {*ranking[:2], 0}}

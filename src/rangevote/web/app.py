@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import sqlite3
 import weakref
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -13,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 import msgspec
 from msgspec import Meta
@@ -45,10 +43,6 @@ PAGE = 100
 COUNTED = 10_000
 #: Elections that are kept, so that the answers about one ballot do not elect again.
 KEPT = 8
-#: Candidates of each ballot whose score is taken apart in an export.
-EXPLAINED = 100
-#: What JavaScript's encodeURIComponent leaves as it is.
-UNQUOTED = "-_.!~*'()"
 AS_IS = WhatIf()
 #: Warnings were given when the file was read.
 _QUIET = ReadOptions(warn=lambda message: None)
@@ -258,45 +252,6 @@ class ElectionPage:
             return api.ElectedBallot(ballot, self._settings)
         with without_warnings():  # the page shows what is odd about the reader's own settings
             return api.ElectedBallot(*what_if.apply(ballot, self._settings))
-
-    def general(self) -> Iterator[tuple[str, object]]:
-        """The paths that belong to no single ballot, with their answers, for an export."""
-        yield "api/election", msgspec.structs.replace(self.about(), measures=[])  # a file elects nothing
-        for list in range(len(self._lists)) if self.about().members else ():
-            yield f"api/members?list={list}", self.members(list)
-        for page in range(-(-self.kept // PAGE)):
-            yield f"api/ballots?page={page}", self.page(page)
-        for number in range(self.kept):
-            id = self._lists[0][number].id
-            if id is not None:
-                yield f"api/find?id={quote(str(id), safe=UNQUOTED)}", api.Found(number)
-
-    def everything(self, number: int) -> Iterator[tuple[str, object]]:
-        """The paths that belong to one ballot, with their answers, for an export.
-
-        It has the parts of the first `EXPLAINED` candidates. A failure is kept as its message.
-        """
-        for list in range(len(self._lists)):
-            start, end = f"api/ballots/{number}", f"?list={list}"
-            try:
-                yield f"{start}/winners{end}", self.winners(number, list)
-                shown = self.election(number, list)
-            except (RangevoteError, NotFound) as error:
-                yield start + end, {"error": str(error)}
-                continue
-            if (image := self.image(number, list)) is not None:
-                shown.ballot.image = f"data:{image.type};base64,{b64encode(image.content).decode()}"
-            yield start + end, shown
-            yield f"{start}/grades{end}", self.grades(number, list)
-            first = [row.index for row in shown.candidates.rows[:EXPLAINED]]
-            for index in dict.fromkeys([*first, shown.most_likely]):
-                if index is not None:
-                    yield f"{start}/candidates/{index}{end}", self.parts(number, list, index)
-            for role, rows in (("candidates", shown.candidates.rows), ("voters", shown.voters.rows)):
-                for row in rows:
-                    if row.more:
-                        text = self.text(number, list, role, row.index)
-                        yield f"{start}/text{end}&role={role}&index={row.index}", text
 
 
 def _index(index: int, length: int, name: str) -> int:
