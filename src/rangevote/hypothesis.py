@@ -565,6 +565,8 @@ def check(ballot: Ballot, role: str = "candidates") -> Ballot:
     `role` is what the candidates are called there."""
     candidates = _checked(ballot.candidates, role)
     voters = None if ballot.voters is None else _checked(ballot.voters, "voters")
+    if candidates is ballot.candidates and voters is ballot.voters:  # columns, which are checked
+        return ballot
     if _may_have_states(candidates) or (voters is not None and _may_have_states(voters)):
         _check_states({role: candidates, "voters": voters or ()})
     return Ballot(candidates, voters, ballot.id, ballot.source, ballot.references, ballot.carry)

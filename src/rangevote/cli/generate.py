@@ -357,7 +357,7 @@ def _write_all(
                         raise line.error
                     notes.warn(f"skipped: {line.error}")
                     counts.skipped += 1
-                counts.add(line)
+                counts.add(line.facts)
                 sink.write(line.content, ballot)
                 sink.flush()
                 bar.advance()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rangevote.election.agreement import Agreement
     from rangevote.election.settings import Settings
     from rangevote.evaluation.tables import Table, Value
-    from rangevote.formats.result_writer import ResultLine
+    from rangevote.formats.result_writer import Facts
 
 T = TypeVar("T")
 #: Different warnings that are printed before the rest is only hinted at.
@@ -190,24 +190,26 @@ class RunCounts:
     no_winner: int = 0
     equal: int = 0
     alone: int = 0
-    most: int = 0  # candidates of a ballot
+    single: int = 0
     changed: Counter[bool | None] = field(default_factory=Counter)
     wins: Counter[str] = field(default_factory=Counter)  # by member
     voted: set[str] = field(default_factory=set)  # members with a share of the vote
     left_out: Counter[str] = field(default_factory=Counter)
 
-    def add(self, line: ResultLine) -> None:
-        self.most = max(self.most, line.candidates)
-        self.equal += line.all_equal
-        self.no_winner += line.no_winner
-        self.alone += line.alone
-        self.changed[line.changed] += 1
-        if line.members:  # members that never win are in the table too
-            self.wins.update(line.members)
-            self.wins.update(dict.fromkeys((*line.voted, *line.left_out), 0))
-            self.voted.update(line.voted, line.left_out)
-        if line.left_out:
-            self.left_out.update(line.left_out)
+    def add(self, facts: Facts | None) -> None:
+        if facts is None:
+            return
+        self.single += facts.single
+        self.equal += facts.all_equal
+        self.no_winner += facts.no_winner
+        self.alone += facts.alone
+        self.changed[facts.changed] += 1
+        if facts.members:  # members that never win are in the table too
+            self.wins.update(facts.members)
+            self.wins.update(dict.fromkeys((*facts.voted, *facts.left_out), 0))
+            self.voted.update(facts.voted, facts.left_out)
+        if facts.left_out:
+            self.left_out.update(facts.left_out)
 
     def tell(self, notes: Notes, ballots: int) -> None:
         if self.undecided:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -274,13 +274,13 @@ class Voting:
             except DataError as error:
                 yield error_line(entry, error, shape)
             except MemoryError:
-                yield ResultLine(b"", SetupError(f"{entry.where}: out of memory."))
+                yield ResultLine(b"", entry.where, error=SetupError(f"{entry.where}: out of memory."))
 
-    def elect_in_process(self, chunk: Chunk) -> tuple[list[ResultLine], list[str]]:
-        """The lines of a chunk and its warnings, in a worker process."""
+    def elect_in_process(self, chunk: Chunk) -> tuple[list[tuple[Any, ...]], list[str]]:
+        """The lines of a chunk, as tuples, which are quicker to send, and its warnings."""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            lines = list(self.elect(chunk))
+            lines = list(map(tuple, self.elect(chunk)))
         messages = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
         return lines, list(dict.fromkeys(messages))
 
@@ -301,13 +301,14 @@ class Voting:
                 error = repeated(line.id, line.where)
                 yield error_line(Entry(line.where, id=line.id), error, self.shape)
 
-    def _pool(self, chunks: Iterator[Chunk], workers: int, notes: Notes) -> Iterator[list[ResultLine]]:
+    def _pool(self, chunks: Iterator[Chunk], workers: int, notes: Notes) -> Iterator[Iterable[ResultLine]]:
+        from rangevote.formats.result_writer import ResultLine
         from rangevote.parallel import map_in_order
 
         for lines, messages in map_in_order(self.elect_in_process, chunks, workers, processes=True):
             for message in messages:
                 notes.warn(message)
-            yield lines
+            yield map(ResultLine._make, lines)
 
     def _left(self, chunks: Iterator[Chunk], sink: Sink, seen: SeenIds | None) -> Iterator[Chunk]:
         """The chunks after the ballots of an earlier run, which are read for their ids only."""
@@ -353,13 +354,13 @@ def _write_all(
                 notes.warn(f"skipped: {line.error}")
                 counts.skipped += 1
             bar.advance()
-            counts.add(line)
+            counts.add(line.facts)
             counts.undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
         if not sink.done + bar.items:
             _no_ballots(notes, require_nonempty)
         sink.finish()
-    if counts.most == 1 and bar.items > 1:
+    if bar.items > 1 and counts.single and counts.single == bar.items - counts.skipped:
         notes.warn(ONE_CANDIDATE)
     counts.tell(notes, bar.items)
     if sys.stderr.isatty():

@@ -54,25 +54,31 @@ class ResultShape(NamedTuple):
         return [carried_name(text)[0] for text in self.carry]
 
 
-class ResultLine(NamedTuple):
-    """One line of output, the error that it stands for where there was one, and of the ballot: how many
-    candidates it has, its id, whether another candidate than the most likely won (None: not known), whether
-    it has several candidates that are all equal, and whether nobody was elected. Of a panel: the members that
-    won, all that voted and those without outputs, and whether the winner is the only output of a member with
-    half of the vote or more, though others said something else. `where` is the place of the ballot."""
+class Facts(NamedTuple):
+    """What the end of a run counts of a ballot: whether it has one candidate, or several that are all equal;
+    whether another candidate than the most likely won (None: not known); whether nobody was elected. Of a
+    panel: the members that won, all that voted and those without outputs, and whether the winner is the only
+    output of a member with half of the vote or more, though others said something else."""
 
-    content: bytes
-    error: RangevoteError | None = None
-    candidates: int = 0
-    id: str | int | None = None
-    changed: bool | None = None
-    all_equal: bool = False
-    no_winner: bool = False
+    single: bool
+    all_equal: bool
+    changed: bool | None
+    no_winner: bool
     members: tuple[str, ...] = ()
     voted: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     alone: bool = False
+
+
+class ResultLine(NamedTuple):
+    """One line of output, the place of its ballot and that ballot's id, the error that it stands for where
+    there was one, and the facts to count; None: an election among different candidates with a winner."""
+
+    content: bytes
     where: str = ""
+    id: str | int | None = None
+    error: RangevoteError | None = None
+    facts: Facts | None = None
 
 
 _encode = msgspec.json.Encoder().encode
@@ -94,32 +100,33 @@ def result_line(
     else:
         fields = result_fields(ballot, result, shape)
         content = _encode({**fields, **more} if more else fields)
-    others = ballot.candidates[1:] if result.margin is None and not result.members else []
-    all_equal = bool(others) and all(one.content == ballot.candidates[0].content for one in others)
-    line = ResultLine(
-        content + b"\n",
-        None,
-        len(ballot.candidates),
-        ballot.id,
-        is_changed(ballot, result) if compare else None,
-        all_equal,
-        result.no_winner is not None,
-        result.members,
-        where=where,
+    usual = result.margin is not None and result.elected and result.panel is None and not compare
+    facts = None if usual and result.candidates.members is None else _facts(ballot, result, compare)
+    return ResultLine(content + b"\n", where, ballot.id, None, facts)
+
+
+def _facts(ballot: Ballot, result: Result, compare: bool) -> Facts:
+    members, panel = result.members, result.panel
+    others = ballot.candidates[1:] if result.margin is None and not members else []
+    facts = Facts(
+        single=len(ballot.candidates) == 1,
+        all_equal=bool(others) and all(one.content == ballot.candidates[0].content for one in others),
+        changed=is_changed(ballot, result) if compare else None,
+        no_winner=result.no_winner is not None,
+        members=members,
     )
-    panel = result.panel
     if panel is None:
-        return line
+        return facts
     share = panel.shares.get(result.member or "", 0.0)
-    alone = 0.5 <= share < 1 and len(result.members) == 1
+    alone = 0.5 <= share < 1 and len(members) == 1
     alone = alone and [voter.member for voter in result.voters].count(result.member) == 1
-    return line._replace(voted=tuple(panel.shares), left_out=panel.left_out, alone=alone)
+    return facts._replace(voted=tuple(panel.shares), left_out=panel.left_out, alone=alone)
 
 
 def empty_line(entry: Entry, ballot: Ballot, shape: ResultShape) -> ResultLine:
     """The line of a ballot without candidates, where that is allowed."""
     fields = dict.fromkeys(FIELDS) | {"id": ballot.id} | ballot.carry
-    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", id=ballot.id, where=entry.where)
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", entry.where, ballot.id)
 
 
 def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine:
@@ -127,7 +134,7 @@ def error_line(entry: Entry, error: DataError, shape: ResultShape) -> ResultLine
     placed = error.placed(entry.where)
     id, carry = (None, {}) if entry.ballot is None else (entry.ballot.id, entry.ballot.carry)
     fields = {"id": entry.id if entry.ballot is None else id, "error": str(placed)} | carry
-    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", placed, id=id, where=entry.where)
+    return ResultLine(b"\n" if shape.text else _encode(fields) + b"\n", entry.where, id, placed)
 
 
 def result_fields(ballot: Ballot, result: Result, shape: ResultShape) -> dict[str, Any]:
