@@ -125,6 +125,8 @@ def test_ids_that_are_no_numbers_are_kept_as_text(ballots: Ballots) -> None:
         ),
         (MARIAN.replace(b"F0= -3.5 ||| -0.7", b"F0= -3.5"), [False, True], "input:2: expected 'id"),
         (MARIAN.replace(b"0 ||| Das ist fein", b"Das ist fein"), [False, True], "input:2: expected 'id"),
+        (MARIAN.replace(b"F0= -3.5", b"F0= nan"), [False, True], "input:2: F0: NaN is not a score"),
+        (MARIAN.replace(b"fein", b"f\xff"), [False, True], "input:2: invalid UTF-8"),
     ],
 )
 def test_a_bad_line_spoils_its_list_and_no_other(

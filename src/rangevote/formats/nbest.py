@@ -44,7 +44,7 @@ from rangevote.formats.jsonl import accept, decode_text, line_for
 from rangevote.formats.logprobs import Scale, number, scale_of, total
 from rangevote.formats.reader import Entry, ReadOptions, entry_at
 from rangevote.hypothesis import Ballot, Hypothesis
-from rangevote.text import Stream, open_stream
+from rangevote.text import BOM, Stream, open_stream
 
 BAR = "|||"
 _NUMBER = r"[-+]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan)"
@@ -73,33 +73,43 @@ class MosesRow(NamedTuple):
 
 def read_moses(stream: Stream, options: ReadOptions) -> Iterator[Entry]:
     """One entry for each run of lines with the same id; one list is in memory at a time."""
-    scale = scale_of(options, words=True)
-    for name, lines in groupby(_moses_lines(stream, options, scale is not None), key=lambda line: line[0]):
-        (_, where, first), *others = lines
-        id = int(name) if name is not None and _ID.fullmatch(name) else name
-        rows = [first, *(row for _, _, row in others)]
-        yield entry_at(where, _moses_ballot, id, rows, scale, options, id=id)
+    scale, name = scale_of(options, words=True), None
+
+    def id_of(numbered: tuple[int, bytes]) -> str | None:
+        """The id of a line; a line without an id belongs to the list before it."""
+        nonlocal name
+        head, bar, _ = numbered[1].removeprefix(BOM).partition(BAR.encode())
+        name = head.strip().decode(errors="replace") if bar and len(head.split()) == 1 else name
+        return name
+
+    lines = enumerate(stream.lines(options.max_line_bytes), 1)
+    for key, group in groupby((line for line in lines if line[1].strip()), key=id_of):
+        id = int(key) if key is not None and _ID.fullmatch(key) else key
+        numbered = list(group)
+        where = f"{stream.name}:{numbered[0][0]}"
+        yield entry_at(where, _moses_ballot, id, stream.name, numbered, scale, options, id=id)
 
 
-def _moses_lines(
-    stream: Stream, options: ReadOptions, scored: bool
-) -> Iterator[tuple[str | None, str, MosesRow | DataError]]:
-    """The id, place and row of each line; a line whose id cannot be read belongs to the list before it."""
-    name = None
-    for line_number, line in enumerate(stream.lines(options.max_line_bytes), 1):
-        if not line or line.isspace():
-            continue
-        where, row = f"{stream.name}:{line_number}", None
+def _moses_ballot(
+    id: str | int | None,
+    name: str,
+    numbered: Sequence[tuple[int, bytes]],
+    scale: Scale | None,
+    options: ReadOptions,
+) -> Ballot:
+    """The ballot of its lines in the file `name`; a bad line invalidates it, as it would lack a candidate."""
+    candidates = []
+    for line_number, line in numbered:
         try:
             head, bar, rest = decode_text(line).partition(BAR)
             if not bar or len(head.split()) != 1:
                 raise _not_moses()
-            name = head.strip()
-            row = moses_row(rest, scored=scored)
+            row = moses_row(rest, scored=scale is not None)
+            logprob = None if scale is None else _score(row, scale)
         except DataError as error:
-            yield name, where, error.at(where)
-        else:
-            yield name, where, row
+            raise error.at(f"{name}:{line_number}") from None
+        candidates.append(Hypothesis(row.text, logprob=logprob))
+    return accept(Ballot(candidates, id=id), options, scale=scale)
 
 
 def _not_moses() -> DataError:
@@ -124,20 +134,6 @@ def moses_row(rest: str, *, scored: bool = True) -> MosesRow:
     if scored:
         raise _not_moses()
     return MosesRow(rest.strip(), "", "")
-
-
-def _moses_ballot(
-    id: str | int | None, rows: list[MosesRow | DataError], scale: Scale | None, options: ReadOptions
-) -> Ballot:
-    """The ballot of its lines. A bad line invalidates it, since it would lack a candidate."""
-    read = []
-    for row in rows:
-        if isinstance(row, DataError):
-            raise row
-        read.append(row)
-    scores = [None if scale is None else _score(row, scale) for row in read]
-    candidates = [Hypothesis(row.text, logprob=score) for row, score in zip(read, scores, strict=True)]
-    return accept(Ballot(candidates, id=id), options, scale=scale)
 
 
 def _score(row: MosesRow, scale: Scale) -> float:
