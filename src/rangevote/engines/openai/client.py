@@ -140,30 +140,30 @@ class Client:
         self._headers = {"accept": JSON, "accept-encoding": "identity", "user-agent": USER_AGENT}
         if self._key is not None:
             self._headers["authorization"] = f"Bearer {self._key}"
-        self._known_most, self._most_choices = most_choices, dict[tuple[object, ...], tuple[int, float]]()
-        self._concurrency, self._given = concurrency, transport
-        self._idle: list[httpx.AsyncBaseTransport]
-        self._turns: asyncio.Semaphore
+        self._default_most, self._most_choices = most_choices, dict[tuple[object, ...], tuple[int, float]]()
+        self._concurrency, self._transport = concurrency, transport
+        # a call takes one; None: not opened yet
+        self._connections: asyncio.LifoQueue[httpx.AsyncBaseTransport | None]
         self._tls: ssl.SSLContext
 
     async def __aenter__(self) -> Client:
-        self._turns = asyncio.Semaphore(self._concurrency)
         self._tls = httpx.create_ssl_context(trust_env=False)
-        self._idle = [] if self._given is None else [self._given] * self._concurrency
+        self._connections = asyncio.LifoQueue()
+        for _ in range(self._concurrency):
+            self._connections.put_nowait(self._transport)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
-        for http in set(self._idle):
-            await http.aclose()
+        while not self._connections.empty():
+            if (connection := self._connections.get_nowait()) is not None:
+                await connection.aclose()
 
-    def _transport(self) -> httpx.AsyncBaseTransport:
-        """An idle connection, or a new one.
+    def _open(self) -> httpx.AsyncBaseTransport:
+        """A new connection.
 
-        Only the transport: an httpx client would add redirects, cookies and proxies. Each has one connection:
+        Only a transport: an httpx client would add redirects, cookies and proxies. Each has one connection:
         with n connections in one pool, httpcore checks up to n * n of them for every call.
         """
-        if self._idle:
-            return self._idle.pop()
         limits = httpx.Limits(keepalive_expiry=KEPT)
         return httpx.AsyncHTTPTransport(trust_env=False, verify=self._tls, limits=limits)
 
@@ -171,7 +171,7 @@ class Client:
         """How many choices one such call returns, if that is known or it recently returned fewer than asked
         for."""
         most, until = self._most_choices.get(requests, (None, math.inf))
-        return most if most is not None and time.monotonic() < until else self._known_most
+        return most if most is not None and time.monotonic() < until else self._default_most
 
     def remember_most(self, requests: tuple[object, ...], most: int) -> None:
         self._most_choices[requests] = most, time.monotonic() + self.limits.most_kept
@@ -179,8 +179,7 @@ class Client:
     async def room(self) -> None:
         """Wait until a call could start at once."""
         await asyncio.sleep(0)  # lets the calls start that are waiting
-        async with self._turns:
-            pass
+        self._connections.put_nowait(await self._connections.get())
 
     async def models(self) -> list[str]:
         answer = await self._repeat("GET", "/models", None, None)
@@ -203,19 +202,20 @@ class Client:
     async def _repeat(
         self, method: str, path: str, body: Mapping[str, Any] | None, deadline: float | None
     ) -> dict[str, Any]:
-        """Call when there is a free slot. It is kept during pauses, so a busy server gets fewer calls."""
+        """Call when a connection is free. It is kept during pauses, so a busy server gets fewer calls."""
         try:
             with anyio.fail_after(None if deadline is None else deadline - time.monotonic()):
-                await self._turns.acquire()
+                connection = await self._connections.get()
         except TimeoutError:
             raise self._late() from None
         try:
+            connection = connection or self._open()
             until = min(time.monotonic() + self.limits.total, math.inf if deadline is None else deadline)
-            content = None if body is None else msgspec.json.encode(body)  # not earlier: many calls may wait
+            request = self._request(method, path, body)
             repetition = 0
             while True:
                 try:
-                    return await self._request(method, path, content, until)
+                    return await self._send(connection, request, until)
                 except UpstreamError as error:
                     pause = _pause(self.limits.pause, repetition, error.retry_after)
                     again = error.transient and (error.kind != "rate" or self.limits.busy_again)
@@ -224,34 +224,33 @@ class Client:
                 await asyncio.sleep(pause)
                 repetition += 1
         finally:
-            self._turns.release()
+            self._connections.put_nowait(connection)
 
-    async def _request(self, method: str, path: str, content: bytes | None, until: float) -> dict[str, Any]:
-        http = self._transport()
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None) -> httpx.Request:
+        url = parse_url(f"{self.base_url}/{path.lstrip('/')}")
+        if body is None:
+            return httpx.Request(method, url, headers=self._headers, extensions=self._extensions)
+        headers, content = {**self._headers, "content-type": JSON}, msgspec.json.encode(body)
+        return httpx.Request(method, url, headers=headers, content=content, extensions=self._extensions)
+
+    async def _send(
+        self, connection: httpx.AsyncBaseTransport, request: httpx.Request, until: float
+    ) -> dict[str, Any]:
         try:
             with anyio.fail_after(until - time.monotonic()):
-                request = httpx.Request(
-                    method,
-                    parse_url(f"{self.base_url}/{path.lstrip('/')}"),
-                    content=content,
-                    headers=self._headers if content is None else {**self._headers, "content-type": JSON},
-                    extensions=self._extensions,
-                )
-                response = await http.handle_async_request(request)
+                response = await connection.handle_async_request(request)
                 try:
                     return await self._answer(response)
                 finally:
                     await response.aclose()
         except (TimeoutError, httpx.ReadTimeout, httpx.WriteTimeout, httpx.PoolTimeout):
             raise self._late() from None
-        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:  # also of invalid host names
+        except (httpx.HTTPError, UnicodeError) as error:  # UnicodeError: an invalid host name
             raise UpstreamError(
                 f"cannot reach {self.base_url}: {str(error) or type(error).__name__}.",
                 kind="connect",
                 detail=repr(error),
             ) from error
-        finally:
-            self._idle.append(http)
 
     async def _answer(self, response: httpx.Response) -> dict[str, Any]:
         """The JSON object of a response; raises the error that it stands for."""
