@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from experiments.checkpoint import load_weights, read_tensors, write_tensors
+from experiments.checkpoint import read_tensors, write_tensors
 from rangevote.errors import SetupError
 from rangevote.text import write_atomically
 
@@ -66,35 +66,28 @@ class State:
         """Put everything back as it was saved; None where nothing was."""
         if not self.path.exists():
             return None
-        tensors, about = read_tensors(self.path, _REMOVE)
-        try:
-            head = json.loads(about)
-            position = Position(**head["position"])
-            found = str(head["fingerprint"])
-        except (ValueError, TypeError, KeyError) as error:
-            raise SetupError(f"{self.path} is no state of a training run. {_REMOVE}") from error
-        check_fingerprint(found, self._fingerprint, self.path)
-        load_weights(net, _under("model.", tensors), self.path)
+        tensors, about = read_tensors(self.path)
+        head = json.loads(about)
+        check_fingerprint(head["fingerprint"], self._fingerprint, self.path)
+        net.load_state_dict(_under("model.", tensors))
         moments: dict[int, dict[str, Tensor]] = {}
         for number, (name, _) in enumerate(in_order(net)):
             moments[number] = _under(f"optimizer.{name}.", tensors)
         groups = optimizer.state_dict()["param_groups"]
         optimizer.load_state_dict({"state": {n: m for n, m in moments.items() if m}, "param_groups": groups})
-        return position
+        return Position(**head["position"])
 
     def remove(self) -> None:
         """The run has ended."""
         self.path.unlink(missing_ok=True)
 
 
-_REMOVE = "Take another folder, or remove this one to begin again."
-
-
 def check_fingerprint(found: Any, expected: str, path: Path) -> None:
     """Refuse to mix runs."""
     if found != expected:
         raise SetupError(
-            f"{path} comes from a run with other options or data (fingerprints differ). {_REMOVE}"
+            f"{path} comes from a run with other options or data (fingerprints differ). Take another folder, "
+            f"or remove this one to begin again."
         )
 
 
@@ -129,11 +122,8 @@ class Log:
 
     def write(self, facts: Mapping[str, Any]) -> None:
         """One line, at once on disk: the file is opened anew, which costs nothing beside a training step."""
-        try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(facts) + "\n")
-        except OSError as error:
-            raise SetupError(f"cannot write {self._path}: {error.strerror or error}.") from error
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(facts) + "\n")
 
 
 def _lines(path: Path) -> list[str]:
