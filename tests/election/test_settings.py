@@ -107,7 +107,10 @@ NOT = {
     ("options", "message"),
     [({name: value}, message) for name, (values, message) in NOT.items() for value in values]
     + [
-        ({"rule": "most_likely", name: 0.5}, f"{name} is for")
+        (
+            {"rule": "most_likely", name: 0.5},
+            f"{name} does not apply to rule='most_likely', under which nobody votes",
+        )
         for name in ("min_share", "cutoff", "likelihood")
     ],
     ids=str,

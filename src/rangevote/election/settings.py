@@ -22,7 +22,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from os import PathLike
@@ -87,8 +87,8 @@ class Option:
 
     `flags` are those of the command line, followed by a placeholder for the value. `check(name, value)`
     raises for a wrong value. `client`: a request to the service may set it. `sign`: its name in the
-    signature, where it stands if it is not the default. `votes`: it needs a rule under which somebody
-    votes. `of_similarity`: a new similarity resets it. The last three fields are filled in from the
+    signature, where it stands if it is not the default. `not_under`: rules under which it has no meaning.
+    `of_similarity`: a new similarity resets it. The last three fields are filled in from the
     declaration; `types` are those of values in a file or a request.
     """
 
@@ -97,7 +97,7 @@ class Option:
     check: Check | None = None
     client: bool = True
     sign: str = ""
-    votes: bool = False
+    not_under: Collection[str] = ()
     of_similarity: bool = False
     name: str = ""
     default: Any = None
@@ -223,7 +223,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             "Add X log P(c) / |c| to the votes for candidate c: its own log-probability per token.",
             check=_number("a finite number from 0", lambda x: x >= 0),
             sign="L",
-            votes=True,
+            not_under=WITHOUT_VOTERS | {"merge"},
             of_similarity=True,
         ),
     ] = None
@@ -236,7 +236,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             check=_score_weights,
             client=False,  # what a server samples carries no scores
             sign="scores",
-            votes=True,
+            not_under=WITHOUT_VOTERS | {"merge"},
         ),
     ] = None
     cutoff: Annotated[
@@ -247,7 +247,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             "among different texts does not win. Default: 0.5 under the rules cluster and merge.",
             check=_number("a similarity above 0 and up to 1", lambda x: 0 < x <= 1),
             sign="cut",
-            votes=True,
+            not_under=WITHOUT_VOTERS,
         ),
     ] = None
     rule: Annotated[
@@ -269,6 +269,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             check=_whole,
             client=False,  # it is the request's `n`
             sign="win",
+            not_under={"merge"},
         ),
     ] = 1
     tokenize: Annotated[
@@ -322,7 +323,7 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             "rule merge leaves out fields with less; its default is more than half.",
             check=_number("a share of the vote from 0 to 1", lambda x: 0 <= x <= 1),
             sign="min_share",
-            votes=True,
+            not_under=WITHOUT_VOTERS,
         ),
     ] = None
     schema: Annotated[
@@ -341,7 +342,16 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
             value = getattr(self, option.name)
             if option.check is not None and value is not option.default:
                 option.check(option.name, value)
-        self._refuse_options_without_a_meaning()
+        for option in SCHEMA.values():
+            value = getattr(self, option.name)
+            if self.rule in option.not_under and value and value != option.default:
+                reason = "which makes one object" if self.rule == "merge" else "under which nobody votes"
+                raise UsageError(
+                    f"{option.name} does not apply to rule={self.rule!r}, {reason}; leave it out, or use "
+                    f"rule='range'."
+                )
+        if self.schema is not None and self.rule != "merge":
+            raise UsageError("schema is for rule='merge'; set that rule, or leave the schema out.")
         similarity, preset = self.similarity, self.preset
         if preset is None and similarity is None:
             preset = DEFAULT_PRESET
@@ -358,23 +368,6 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
                 f"16 summarisers on 50 articles and of 13 translators on 529 segments). Use a similarity "
                 f"of answers such as 'exact:last_number', leave shares out for equal shares, or give numbers."
             )
-
-    def _refuse_options_without_a_meaning(self) -> None:
-        """Refuse options that say nothing under this rule."""
-        for option in SCHEMA.values() if self.rule in WITHOUT_VOTERS else ():
-            if option.votes and getattr(self, option.name):
-                raise UsageError(
-                    f"{option.name} is for votes, and nobody votes under rule={self.rule!r}; leave it out, "
-                    f"or use rule='range'."
-                )
-        for name in ("winners", "likelihood", "scores") if self.rule == "merge" else ():
-            value = getattr(self, name)
-            if value and value != SCHEMA[name].default:
-                raise UsageError(
-                    f"{name} does not apply to rule='merge', which makes one object; leave it out."
-                )
-        if self.schema is not None and self.rule != "merge":
-            raise UsageError("schema is for rule='merge'; set that rule, or leave the schema out.")
 
     @property
     def least_grade(self) -> float | None:
