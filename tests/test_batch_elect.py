@@ -150,11 +150,7 @@ def test_one_row_per_candidate_is_refused_with_what_to_group_by(columns, key):
 @pytest.mark.parametrize(
     ("options", "batch", "message"),
     [
-        (
-            {"candidates": "outputs"},
-            BATCH,
-            "no column 'outputs', only 'id', 'prompt', 'candidates'",
-        ),
+        ({"candidates": "outputs"}, BATCH, "no column 'outputs', only 'id', 'prompt', 'candidates'"),
         (
             {},
             type("DataFrame", (), {"__module__": "polars.dataframe.frame"})(),

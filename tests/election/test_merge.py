@@ -95,12 +95,7 @@ MERGED = {
         ("a.x",),
     ),
     "nor a name": ([{"id": 1, "a": {k: 1}} for k in "xyz"], None, {"id": 1}, ("a",)),
-    "names are no free text": (
-        [{"id": 1, "n": n} for n in ("Bo", "Ida")],
-        None,
-        {"id": 1},
-        ("n",),
-    ),
+    "names are no free text": ([{"id": 1, "n": n} for n in ("Bo", "Ida")], None, {"id": 1}, ("n",)),
     "items are counted": ([["x", "x", "y"], ["x", "y", "x"], ["x", "y"]], None, ["x", "x", "y"], ()),
     "by most": ([["x"], ["x", "x"], ["x"]], None, ["x"], ()),
     "no item": ([{"id": 1, "a": ["x"]}, {"id": 1, "a": ["y"]}], None, {"id": 1}, ("a[]",)),

@@ -59,11 +59,7 @@ BAD_LOGPROBS = {
     "none": ([], rv.UsageError, r"^2 candidates but 0 log-probabilities"),
     "NaN": ([-1.0, math.nan], rv.DataError, r"^candidates\[1\]\.logprob: nan is not a log-probability"),
     "+inf": ([math.inf, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: inf is not a log-probability"),
-    "a probability": (
-        [0.4, 0.3],
-        rv.DataError,
-        r"candidates\[0\]\.logprob: 0\.4 is not .* from -inf to 0",
-    ),
+    "a probability": ([0.4, 0.3], rv.DataError, r"candidates\[0\]\.logprob: 0\.4 is not .* from -inf to 0"),
     "just above 0": ([-1.0, 1.1e-6], rv.DataError, r"^candidates\[1\]\.logprob: 1\.1e-06 is not a log-prob"),
     "True": ([True, -1.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got bool True"),
     "text": (["-1.0", -2.0], rv.DataError, r"^candidates\[0\]\.logprob: expected a number, got str '-1\.0'"),

@@ -26,10 +26,7 @@ SIGNATURES = {
     "preset with temperature": ({"preset": "blend", "temperature": 3}, f"{BLEND}|T:3"),
     "preset with the usual temperature": ({"preset": "blend", "temperature": 1.0}, f"{BLEND}|T:1"),
     "preset by name with temperature": ({"similarity": "blend", "temperature": 1}, f"{BLEND}|T:1"),
-    "preset with similarity": (
-        {"preset": "blend", "similarity": "chrf"},
-        "chrf|on:chars|w:probability|T:2",
-    ),
+    "preset with similarity": ({"preset": "blend", "similarity": "chrf"}, "chrf|on:chars|w:probability|T:2"),
     "not given": ({"similarity": None, "preset": None, "temperature": None}, f"{BLEND}|T:2"),
     "a preset's default beside a given option": ({"temperature": 1.0}, f"{BLEND}|T:1"),
     "consensus": ({"preset": "consensus", "voters": TEXTS}, "overlap_1-4|on:words|w:count|L:0.4"),

@@ -16,14 +16,7 @@ from rangevote.election.elect import Panel, conclude, elect_columns
 from rangevote.election.preprocess import prepare
 from rangevote.election.result import Result
 from rangevote.election.rules import NOT_ADAPTIVE, WITHOUT_VOTERS, Contest, ranked
-from rangevote.election.sequential_test import (
-    FIRST_ROUND,
-    Bets,
-    Integers,
-    check_within,
-    deal,
-    rounds,
-)
+from rangevote.election.sequential_test import FIRST_ROUND, Bets, Integers, check_within, deal, rounds
 from rangevote.election.settings import ElectionOptions, Settings, settings_of, with_option_names
 from rangevote.election.weights import default_weights, panel_of, weigh
 from rangevote.errors import DataError, UsageError
