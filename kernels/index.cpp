@@ -143,27 +143,16 @@ void Index::encode(const std::vector<Sequence> &sequences, Sequences &into, bool
 template void Index::encode(const std::vector<std::string_view> &, Sequences &, bool);
 template void Index::encode(const std::vector<std::vector<std::int64_t>> &, Sequences &, bool);
 
-// The item of this occurrence of a gram; fresh is false for a repetition that a set ignores.
-Id Index::occurrence(Level &level, Id gram, bool &fresh) {
-    if (gram >= level.seen.size()) level.seen.resize(std::max<std::size_t>(level.next, 2 * gram), Seen{0, 0});
-    Seen &seen = level.seen[gram];
-    if (seen.sequence != sequence_) {
-        seen = Seen{sequence_, 0};
-        fresh = true;
-        return gram;
-    }
-    fresh = features_.bag;
-    if (!fresh) return gram;
-    ++seen.times;
-    return level.extras.intern(static_cast<std::uint64_t>(gram) << 32 | seen.times, level.next);
-}
-
+// The first occurrence of a gram is the gram; a set ignores later ones, and a bag numbers them.
 void Index::emit_grams(Level &level, Items &items, Id known) {
     std::uint32_t size = 0;
     for (const Id gram : grams_) {
-        bool fresh;
-        const Id item = occurrence(level, gram, fresh);
-        if (!fresh) continue;
+        if (gram >= level.seen.size()) level.seen.resize(std::max<std::size_t>(level.next, 2 * gram), Seen{0, 0});
+        Seen &seen = level.seen[gram];
+        Id item = gram;
+        if (seen.sequence != sequence_) seen = Seen{sequence_, 0};
+        else if (!features_.bag) continue;
+        else item = level.extras.intern(static_cast<std::uint64_t>(gram) << 32 | ++seen.times, level.next);
         ++size;
         if (item < known) items.ids.push_back(item);
     }

@@ -94,7 +94,6 @@ private:
     void tokenise(const std::vector<std::int64_t> &ids);
     void emit_grams(Level &level, Items &items, Id known);
     void emit_short(Level &level, Items &items, Id known);
-    Id occurrence(Level &level, Id gram, bool &fresh);
     void check() const;
     void tally_family(const double *weights, double a, bool self_voting, double *scores) const;
     template <class Take> void each_grade(Formula formula, double parameter, bool self_voting, Take &&take) const;
