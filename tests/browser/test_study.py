@@ -514,6 +514,8 @@ def test_the_page_is_usable_and_accessible_however_it_is_seen(new_page, serving,
         ".map(e => e.getBoundingClientRect()).filter(r => r.width < 24 || r.height < 24).length"
     )
     assert small == 0
+    wide = "[...document.querySelectorAll('#answers label')].filter(e => e.scrollWidth > e.clientWidth)"
+    assert page.evaluate(f"{wide}.length") == 0  # no text runs out of its answer
     assert page.inner_text("#left-name") == "Upper"
     assert page.is_visible("label:has-text('Lower is slightly better')")
     page.click("#next")
