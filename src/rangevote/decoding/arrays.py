@@ -73,49 +73,37 @@ def best_extensions(scores: Array, base: Floats, bounds: Integers, n: int) -> Pi
     of contest c. Impossible extensions (-inf) are left out.
     """
     offsets = _like(scores, base)  # (rows,)
-    if len(set(np.diff(bounds).tolist())) == 1:
-        return _best_of_equal(scores, offsets, len(bounds) - 1, n, 0)
-    parts = [
-        _best_of_equal(scores[first:last], offsets[first:last], 1, n, first)
-        for first, last in pairwise(bounds.tolist())
-        if last > first
-    ]
+    spans = [(first, last, 1) for first, last in pairwise(bounds.tolist()) if last > first]
+    if len({last - first for first, last, _ in spans}) == 1:  # all contests at once
+        spans = [(0, len(scores), len(spans))]
+    parts = []
+    for first, last, contests in spans:
+        best = _best(scores[first:last], offsets[first:last], contests, n)
+        values, row, tokens = map(as_numpy, best)
+        row = row + np.arange(first, last, (last - first) // contests)[:, None]
+        possible = values != -np.inf
+        parts.append((row[possible], tokens[possible], values[possible].astype(np.float64)))
     rows, tokens, values = map(np.concatenate, zip(*parts, strict=True))
     return rows, tokens, values
 
 
-def _best_of_equal(scores: Array, offsets: Array, contests: int, n: int, first: int) -> Picks:
-    """Contests of equally many rows, which start at row `first`."""
-    rows, size = len(scores) // contests, scores.shape[1]
-    if n * BLOCK * 2 >= rows * size:  # nearly as many as there are: compare them all
-        totals = (scores + offsets[:, None]).reshape(contests, rows * size)
-        values, index = _largest(totals, min(n, rows * size))
-        row, tokens = index // size, index % size
-    else:
-        values, row, tokens = _best_by_blocks(scores, offsets, contests, n)
-    values, row, tokens = as_numpy(_doubles(values)), as_numpy(row), as_numpy(tokens)
-    row = row + np.arange(contests)[:, None] * rows + first
-    possible = values != -np.inf
-    return row[possible], tokens[possible], values[possible]
-
-
 def best_tokens(scores: Array, n: int) -> Integers:
     """The n best tokens of every row, best first, (rows, n)."""
-    n = min(n, scores.shape[1])
-    if n * BLOCK * 2 >= scores.shape[1]:
-        _, tokens = _largest(scores, n)
-    else:
-        _, _, tokens = _best_by_blocks(scores, _like(scores, np.zeros(len(scores))), len(scores), n)
+    _, _, tokens = _best(scores, _like(scores, np.zeros(len(scores))), len(scores), n)
     return as_numpy(tokens)
 
 
-def _best_by_blocks(scores: Array, offsets: Array, contests: int, n: int) -> tuple[Array, Array, Array]:
-    """The n best of every contest: values, rows within the contest, tokens, each (contests, n).
+def _best(scores: Array, offsets: Array, contests: int, n: int) -> tuple[Array, Array, Array]:
+    """The n best of contests of equally many rows: values, rows in the contest, tokens; each (contests, n).
 
     Sorting k rows of 50,000 tokens costs more than a small model's own step. The n best of many numbers lie
     in the n blocks with the largest maxima, and the maxima are one quick pass; so only n blocks are sorted.
     """
     rows, size = len(scores) // contests, scores.shape[1]
+    if n * BLOCK * 2 >= rows * size:  # nearly as many as there are: compare them all
+        totals = (scores + offsets[:, None]).reshape(contests, rows * size)
+        values, index = _largest(totals, min(n, rows * size))
+        return values, index // size, index % size
     maxima = _by_block(scores, "amax")  # (all rows, blocks)
     blocks = maxima.shape[1]
     maxima = (maxima + offsets[:, None]).reshape(contests, rows * blocks)
