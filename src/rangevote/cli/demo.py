@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from operator import eq
 from pathlib import Path
@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
+from msgspec.structs import replace
 
 from rangevote.cli.options import HelpCommand, option
 from rangevote.cli.progress import loading
@@ -145,19 +145,28 @@ def _answers(console: Console, model: str, similarity: str, export: str | None) 
         status.update(f"the open question, {SAMPLES} answers ...")
         [samples] = search(network, [QUESTION], Sample(SAMPLES, temperature=0.7, max_new_tokens=OPEN_TOKENS))
     spent = perf_counter() - began
-    _prompts(console, model, answers)
+    capitals = [
+        Ballot(
+            [replace(outputs[i], member=prompt.format("...")) for prompt, outputs in answers.items()],
+            id=country,
+            source=f"The capital of {country} (right: {CAPITALS[country]})",
+        )
+        for i, country in enumerate(CAPITALS)
+    ]
+    _prompts(console, model, capitals)
     result = elect(samples, similarity=similarity)
     console.print(f"\n{SAMPLES} answers of {model} to an open question vote by their words:\n")
     console.print(result, _why(result), sep="\n")
     console.print(f"\nThe model took {spent:.0f} s. {LIMITS}")
     if export is not None:
-        _write_page(export, answers, samples, similarity)
+        open_question = Ballot(samples, id="open question", source=QUESTION)
+        _write_page(export, [figure_1(), open_question, *capitals], similarity)
         console.print(
             f"\nThe elections as a page, by {similarity} and with equal shares: open {export} in a browser."
         )
 
 
-def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis]]) -> None:
+def _prompts(console: Console, model: str, ballots: Sequence[Ballot]) -> None:
     """How many answers of each prompt are right, and how many of those that the prompts elect."""
     from rich.table import Table
 
@@ -171,11 +180,12 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
         f"other prompts' vote. Shares by agreement are\nfound from the answers alone, without knowing which "
         f"are right.\n"
     )
-    ballots = [
-        {prompt: [outputs[number]] for prompt, outputs in answers.items()} for number in range(len(CAPITALS))
-    ]
-    keys = {prompt: get_similarity(LAST_NAME).keys(Hypotheses.of(some)) for prompt, some in answers.items()}
-    right = {prompt: sum(map(eq, some, CAPITALS.values())) for prompt, some in keys.items()}
+    measure, right = get_similarity(LAST_NAME), dict.fromkeys((prompt.format("...") for prompt in PROMPTS), 0)
+    for ballot, capital in zip(ballots, CAPITALS.values(), strict=True):
+        for candidate, answer in zip(
+            ballot.candidates, measure.keys(Hypotheses.of(ballot.candidates)), strict=True
+        ):
+            right[str(candidate.member)] += answer == capital
     agreement = None
     with suppress(DataError):  # the model gave no names
         agreement = agreement_shares(ballots, similarity=LAST_NAME)
@@ -185,8 +195,7 @@ def _prompts(console: Console, model: str, answers: Mapping[str, list[Hypothesis
         table.add_column(heading, justify="right")
     for prompt, number in right.items():
         parts = (agreement.agreement, agreement.shares) if agreement else ()
-        cells = [f"{part[prompt]:.0%}" for part in parts]
-        table.add_row(prompt.format("..."), str(number), *cells)
+        table.add_row(prompt, str(number), *(f"{part[prompt]:.0%}" for part in parts))
     table.add_row()
     table.add_row("the mean prompt", f"{sum(right.values()) / len(right):.0f}")
     table.add_row("the best prompt, if you knew it", str(max(right.values())))
@@ -206,21 +215,12 @@ def _why(result: Result) -> Text:
     return Text(escape_controls("".join(parts)))
 
 
-def _write_page(
-    path: str, answers: Mapping[str, list[Hypothesis]], samples: list[Hypothesis], similarity: str
-) -> None:
+def _write_page(path: str, ballots: Sequence[Ballot], similarity: str) -> None:
     from rangevote.cli.progress import Notes
     from rangevote.cli.show import export_page
     from rangevote.election.settings import Settings
     from rangevote.web.app import Ballots, ElectionPage
 
-    ballots = [figure_1(), Ballot(samples, id="open question", source=QUESTION)]
-    for number, (country, capital) in enumerate(CAPITALS.items()):
-        candidates = [
-            msgspec.structs.replace(some[number], member=prompt.format("..."))
-            for prompt, some in answers.items()
-        ]
-        ballots.append(Ballot(candidates, id=country, source=f"The capital of {country} (right: {capital})"))
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     page = ElectionPage([Ballots("demo", ballots)], Settings(similarity=similarity), kept=len(ballots))
     export_page(page, path, force=True, quiet=True, notes=Notes(quiet=True))
