@@ -167,14 +167,14 @@ class Client:
         limits = httpx.Limits(keepalive_expiry=KEPT)
         return httpx.AsyncHTTPTransport(trust_env=False, verify=self._tls, limits=limits)
 
-    def most_choices(self, requests: tuple[object, ...]) -> int | None:
-        """How many choices one such call returns, if that is known or it recently returned fewer than asked
-        for."""
-        most, until = self._most_choices.get(requests, (None, math.inf))
+    def most_choices(self, kind: tuple[object, ...]) -> int | None:
+        """How many choices a call of this kind returns, if that is known or one recently returned fewer than
+        it asked for."""
+        most, until = self._most_choices.get(kind, (None, math.inf))
         return most if most is not None and time.monotonic() < until else self._default_most
 
-    def remember_most(self, requests: tuple[object, ...], most: int) -> None:
-        self._most_choices[requests] = most, time.monotonic() + self.limits.most_kept
+    def remember_most(self, kind: tuple[object, ...], most: int) -> None:
+        self._most_choices[kind] = most, time.monotonic() + self.limits.most_kept
 
     async def room(self) -> None:
         """Wait until a call could start at once."""

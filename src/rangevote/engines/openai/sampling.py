@@ -73,31 +73,28 @@ class SampleCollector:
         self, client: Client, path: str, body: Mapping[str, Any], seed: int | None, deadline: float | None
     ) -> None:
         self._client, self._path, self._body, self._seed = client, path, body, seed
-        self._deadline, self._requests = deadline, (path.strip("/"), body.get("model"), is_greedy(body))
-        # the choices of each call, by the number of its first
-        self._by_first: dict[int, list[ServerChoice]] = {}
+        self._deadline, self._kind = deadline, (path.strip("/"), body.get("model"), is_greedy(body))
+        self._choices: dict[int, ServerChoice] = {}  # by their numbers, which are the offsets of their seeds
         self._usage, self._calls, self._failed = Usage(), 0, list[UpstreamError]()
 
     async def collect(self, n: int) -> Samples:
         """Request all choices at once if that may work, then the missing ones in parallel."""
-        most = self._client.most_choices(self._requests)
+        most = self._client.most_choices(self._kind)
         if n > 1 and most is None:
             most = await self._probe(n)
             if most < n:
-                self._client.remember_most(self._requests, most)
+                self._client.remember_most(self._kind, most)
         if missing := self._missing(n):
             await self._call_all(missing, most or 1)
         if not self._failed and (missing := self._missing(n)):  # a call returned fewer than expected
             await self._call_all(missing, 1)
-        choices = [choice for _, some in sorted(self._by_first.items()) for choice in some]
-        if not choices:
+        if not self._choices:
             raise self._failed[0]
-        return Samples(choices[:n], self._usage, self._calls, self._failed)
+        choices = [choice for _, choice in sorted(self._choices.items())]
+        return Samples(choices, self._usage, self._calls, self._failed)
 
     def _missing(self, n: int) -> list[int]:
-        """The numbers of the missing choices, which are the offsets of their seeds."""
-        there = {first + i for first, choices in self._by_first.items() for i in range(len(choices))}
-        return [number for number in range(n) if number not in there]
+        return [number for number in range(n) if number not in self._choices]
 
     async def _probe(self, n: int) -> int:
         """Find out how many of `n` choices the server returns in one call."""
@@ -143,8 +140,8 @@ class SampleCollector:
         choices = answered(answer)
         most = body.get("max_tokens", body.get("max_completion_tokens"))
         self._usage += usage_of(answer, choices, most if isinstance(most, int) else math.inf)
-        self._by_first[number] = choices[:size]
-        return len(self._by_first[number])
+        self._choices |= enumerate(choices[:size], number)
+        return min(len(choices), size)
 
 
 def is_greedy(body: Mapping[str, Any]) -> bool:
