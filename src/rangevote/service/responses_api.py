@@ -14,10 +14,8 @@ from typing import Any
 from rangevote.service.chat_api import Reply, event
 from rangevote.service.errors import invalid
 
-#: Fields with another name in chat.
-RENAMED = {"max_output_tokens": "max_completion_tokens"}
 #: Fields that are read here, or that have no meaning for a service that keeps no conversations.
-READ = frozenset({"input", "instructions", "tools", "tool_choice", "text", "reasoning", *RENAMED})
+READ = frozenset({"input", "instructions", "max_output_tokens", "tools", "tool_choice", "text", "reasoning"})
 READ |= {"store", "include", "truncation"}
 #: Fields of a request that are part of its response, and their defaults.
 SENT_BACK: dict[str, Any] = {
@@ -40,8 +38,10 @@ def chat_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the chat request; an `ApiError` names a wrong parameter."""
     if "messages" in fields:
         raise invalid("messages", "is not a parameter of responses; use input", "unsupported_parameter")
-    chat = {RENAMED.get(name, name): value for name, value in fields.items() if name not in READ - {*RENAMED}}
+    chat = {name: value for name, value in fields.items() if name not in READ}
     chat["messages"] = _messages(fields)
+    if "max_output_tokens" in fields:
+        chat["max_completion_tokens"] = fields["max_output_tokens"]
     if tools := fields.get("tools"):
         chat["tools"] = [_tool(tool, f"tools[{i}]") for i, tool in enumerate(_objects(tools, "tools"))]
     if (choice := fields.get("tool_choice")) is not None:
