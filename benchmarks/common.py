@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib.metadata
 import json
 import os
@@ -9,10 +10,12 @@ import platform
 import re
 import selectors
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -109,6 +112,79 @@ def run(command: Sequence[str | Path]) -> Run:
     if process.returncode:
         raise RuntimeError(f"{command}: {complaint.decode(errors='replace')[-500:]}")
     return Run(usage.ru_utime + usage.ru_stime, wall)
+
+
+#: From a port to what serves there.
+Command = Callable[[int], Sequence[str | Path | int]]
+#: Seconds in which a server must answer for the first time.
+PATIENCE = 120.0
+
+
+class Server(NamedTuple):
+    """A server that answers: its log, and the seconds to its first answer. Memory is in megabytes, processor
+    time in seconds of all its threads."""
+
+    port: int
+    pid: int
+    log: Path
+    seconds: float
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    @property
+    def memory(self) -> float:
+        return self._status("VmRSS")
+
+    @property
+    def peak(self) -> float:
+        return self._status("VmHWM")
+
+    @property
+    def cpu(self) -> float:
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _status(self, name: str) -> float:
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
+
+
+@contextmanager
+def serving(command: Command, folder: Path, path: str = "/", **variables: str) -> Iterator[Server]:
+    """Start a server in a folder, where its log is too, and wait for its first answer at `path`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log, variables = folder / f"{port}.log", environment() | variables
+    with log.open("w") as file:
+        words, began = list(map(str, command(port))), time.perf_counter()
+        process = subprocess.Popen(words, stdout=file, stderr=file, cwd=folder, env=variables)
+    try:
+        while not _answers(port, path):
+            if process.poll() is not None or time.perf_counter() - began > PATIENCE:
+                raise RuntimeError(f"the server did not answer: {log.read_text(errors='replace')[-2000:]}")
+            time.sleep(0.005)
+        yield Server(port, process.pid, log, time.perf_counter() - began)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(40)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
 
 
 def environment() -> dict[str, str]:

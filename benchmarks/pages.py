@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import platform
 import re
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
 import generate
 import pages_judging as judging
-from common import ROOT, SCRATCH, Row, chapter, command_line, environment, say, spread, versions
+from common import (
+    PATIENCE,
+    ROOT,
+    SCRATCH,
+    Command,
+    Row,
+    chapter,
+    command_line,
+    say,
+    serving,
+    spread,
+    versions,
+)
 
 ITEMS, ROUNDS, STARTS = 30, 3, 5
 SIZES = (100, 1_000)
-#: Seconds after which a server that does not answer counts as failed.
-PATIENCE = 120.0
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 #: Stamps of the frames that show what the page has just marked as ready and as complete: a frame's callbacks
 #: run before it is laid out and painted, a task after it.
@@ -54,7 +60,6 @@ answer counts when the server has acknowledged it, and what was stored is compar
 key, a click and a drag are one action each."""
 
 Data = dict[str, Any]
-Command = Callable[[int], Sequence[str | Path]]
 
 
 def measure_install() -> Data:
@@ -90,42 +95,6 @@ def _installed(venv: Path) -> Data:
     return {"kilobytes": kilobytes, "versions": versions}
 
 
-@contextmanager
-def serving(command: Command, folder: Path) -> Iterator[tuple[str, float, Path]]:
-    """Start a server, `command(port)`, in a folder: its address, seconds to its first answer, and its log."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    log = folder / f"{port}.log"
-    with log.open("w") as file:
-        began = time.perf_counter()
-        process = subprocess.Popen(command(port), stdout=file, stderr=file, cwd=folder, env=environment())
-    try:
-        while not _answers(port):
-            if process.poll() is not None or time.perf_counter() - began > PATIENCE:
-                raise RuntimeError(f"the server did not answer: {log.read_text(errors='replace')[-2000:]}")
-            time.sleep(0.005)
-        yield f"http://127.0.0.1:{port}/", time.perf_counter() - began, log
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _answers(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-    try:
-        connection.request("GET", "/")
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
 def show_command(folder: Path, k: int) -> Command:
     path = folder / f"k{k}.jsonl"
     path.write_text("".join(generate.lines(generate.ballots(k, 1))), encoding="utf-8")
@@ -159,11 +128,11 @@ def measure_servers(browser: Any, folder: Path, starts: int) -> Data:
     results: Data = {name: {"seconds": [], "pages": []} for name in commands}
     for round_ in range(starts + 1):
         for name, (command, place) in commands.items():
-            with serving(command, place) as (address, seconds, _):
+            with serving(command, place) as server:
                 if round_:
-                    results[name]["seconds"].append(seconds)
+                    results[name]["seconds"].append(server.seconds)
                 if round_ and name.startswith("show"):
-                    results[name]["pages"].append(page_ready(browser, address))
+                    results[name]["pages"].append(page_ready(browser, server.address))
     return results
 
 
@@ -171,15 +140,15 @@ def measure_judging(browser: Any, folder: Path, items: int, rounds: int) -> Data
     """All contestants in turn, each behind a server that stays up."""
     with ExitStack() as stack:
         path = judging.new_study(folder, items)
-        _, _, log = stack.enter_context(serving(study_command(path), folder))
+        study = stack.enter_context(serving(study_command(path), folder))
         links: list[str] = []
         while len(links) < judging.ANNOTATORS:
-            links = re.findall(r"http://\S+/#\S+", log.read_text())
+            links = re.findall(r"http://\S+/#\S+", study.log.read_text())
         contestants = [judging.study_contestant(path, links, at_once) for at_once in (False, True)]
         for number, name in enumerate(judging.POTATOES if judging.POTATO.exists() else ()):
             place = judging.set_up_potato(folder / f"potato{number}", name, items)
-            address, _, _ = stack.enter_context(serving(judging.potato_command, place))
-            contestants.append(judging.potato_contestant(name, place, address))
+            server = stack.enter_context(serving(judging.potato_command, place))
+            contestants.append(judging.potato_contestant(name, place, server.address))
         return judging.rounds(contestants, browser, items, rounds)
 
 

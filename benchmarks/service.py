@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import common
@@ -58,10 +59,10 @@ def measure(quick: bool) -> dict[str, Any]:
     data: dict[str, Any] = {"size": vars(size), "samples": SAMPLES, "model seconds": MODEL_SECONDS}
     data |= {"latency": {}, "throughput": {}}
     with upstream() as model:
-        for name, samples, server in contestants(model):
+        for name, samples, start in contestants(model):
             say(name)
             try:
-                with server as running:
+                with start() as running:
                     rounds, total = (
                         (size.paired, size.throughput) if name == "rangevote" else (size.peers, size.peers)
                     )
@@ -83,9 +84,9 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 def contestants(model: Server) -> Iterator[tuple[str, int, Any]]:
-    yield "rangevote", SAMPLES, rangevote(model, SAMPLES)
+    yield "rangevote", SAMPLES, partial(rangevote, model, SAMPLES)
     for approach, samples in PEERS.items():
-        yield f"optillm {approach}", samples, optillm(model, approach, samples)
+        yield f"optillm {approach}", samples, partial(optillm, model, approach, samples)
 
 
 def added_latency(model: Server, server: Server, samples: int, rounds: int) -> dict[str, Any]:

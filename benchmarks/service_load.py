@@ -8,130 +8,58 @@ Connections are kept open where the server allows it. Times are from the first b
 from __future__ import annotations
 
 import asyncio
-import http.client
 import json
-import os
-import signal
-import socket
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from common import HERE, ROOT, SCRATCH, command_line, environment
+from common import HERE, ROOT, SCRATCH, Command, Server, command_line, environment, serving
 
 OPTILLM = ROOT / ".venv-optillm" / "bin"
 LOGS = SCRATCH / "service"
-#: Seconds in which a server must answer for the first time, and between two questions of the probe.
-PATIENCE, PAUSE = 120.0, 0.01
+#: Seconds between two questions of the probe.
+PAUSE = 0.01
 QUESTION = [{"role": "user", "content": "When does the train to the coast leave, and from where?"}]
 
 
-class Server(NamedTuple):
-    """A server that answers; memory in megabytes, processor time in seconds of all its threads."""
-
-    port: int
-    pid: int
-
-    @property
-    def memory(self) -> float:
-        return self._status("VmRSS")
-
-    @property
-    def peak(self) -> float:
-        return self._status("VmHWM")
-
-    @property
-    def cpu(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _status(self, name: str) -> float:
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
-
-
-@contextmanager
-def started(command: Sequence[str | Path | int], port: int, path: str, **variables: str) -> Iterator[Server]:
-    """A command that serves on a port, from its first answer at `path` on."""
+def started(command: Command, path: str, **variables: str) -> AbstractContextManager[Server]:
     LOGS.mkdir(parents=True, exist_ok=True)
-    variables = environment() | {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"} | variables
-    with (LOGS / f"{port}.log").open("w") as log:
-        process = subprocess.Popen(list(map(str, command)), stdout=log, stderr=log, cwd=LOGS, env=variables)
-    try:
-        end = time.monotonic() + PATIENCE
-        while not answers(port, path):
-            if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"the server does not answer; see .benchmarks/service/{port}.log")
-            time.sleep(0.05)
-        yield Server(port, process.pid)
-    finally:
-        process.send_signal(signal.SIGINT)
-        try:
-            process.wait(40)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    return serving(command, LOGS, path, NO_PROXY="127.0.0.1", no_proxy="127.0.0.1", **variables)
 
 
-def answers(port: int, path: str) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    try:
-        connection.request("GET", path)
-        return connection.getresponse().status == 200
-    except OSError:
-        return False
-    finally:
-        connection.close()
-
-
-def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-    return port
-
-
-@contextmanager
-def upstream(delay: float = 0.0, words: int = 100, lists: int = 32) -> Iterator[Server]:
+def upstream(delay: float = 0.0, words: int = 100, lists: int = 32) -> AbstractContextManager[Server]:
     """The model's server, which has its answers ready."""
-    port = free_port()
     options = ["--delay", delay, "--words", words, "--lists", lists]
-    with started(
-        [sys.executable, HERE / "service_upstream.py", port, *options], port, "/v1/models"
-    ) as server:
-        yield server
+    command: Sequence[Any] = [sys.executable, HERE / "service_upstream.py"]
+    return started(lambda port: [*command, port, *options], "/v1/models")
 
 
-@contextmanager
-def rangevote(model: Server, samples: int = 16, limits: str = "") -> Iterator[Server]:
+def rangevote(model: Server, samples: int = 16, limits: str = "") -> AbstractContextManager[Server]:
     """`rangevote serve` with its defaults; `limits` are lines of its configuration."""
-    port = free_port()
-    LOGS.mkdir(parents=True, exist_ok=True)
-    config = LOGS / f"{port}.toml"
-    config.write_text(
-        f'upstream = "http://127.0.0.1:{model.port}/v1"\n[limits]\n{limits}\n', encoding="utf-8"
-    )
-    options = ["--config", config, "--samples", samples, "--port", port]
-    with started([*command_line(), "serve", *options], port, "/readyz") as server:
-        yield server
+
+    def command(port: int) -> Sequence[str | Path | int]:
+        config = LOGS / f"{port}.toml"
+        upstream = f'upstream = "http://127.0.0.1:{model.port}/v1"'
+        config.write_text(f"{upstream}\n[limits]\n{limits}\n", encoding="utf-8")
+        return [*command_line(), "serve", "--config", config, "--samples", samples, "--port", port]
+
+    return started(command, "/readyz")
 
 
-@contextmanager
-def optillm(model: Server, approach: str, samples: int = 16) -> Iterator[Server]:
+def optillm(model: Server, approach: str, samples: int = 16) -> AbstractContextManager[Server]:
     """optillm with one of its approaches; its self-consistency always draws five samples."""
-    if not (OPTILLM / "optillm").exists():
+    program = OPTILLM / "optillm"
+    if not program.exists():
         raise RuntimeError("not installed: run benchmarks/setup.sh optillm")
-    port = free_port()
     options = ["--approach", approach, "--best-of-n", samples, "--log", "warning", "--host", "127.0.0.1"]
-    options += ["--port", port, "--base-url", f"http://127.0.0.1:{model.port}/v1"]
-    with started([OPTILLM / "optillm", *options], port, "/health", OPENAI_API_KEY="unused") as server:
-        yield server
+    options += ["--base-url", f"http://127.0.0.1:{model.port}/v1"]
+    return started(lambda port: [program, *options, "--port", port], "/health", OPENAI_API_KEY="unused")
 
 
 def post(**fields: Any) -> bytes:
