@@ -10,12 +10,9 @@ import pytest
 from rich.console import Console
 
 import rangevote as rv
-from tests.figure1 import FIGURE_1
+from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
 
-WINNER = "a black and white photo of a man sitting on a bench"
 LIKELY = "a couple of people that are sitting on a bench"
-
-
 LEFT, RIGHT = "text-align:left", "text-align:right"
 HEAD = [RIGHT, LEFT, RIGHT, RIGHT, LEFT]
 CELLS = [RIGHT, "text-align:start", RIGHT, RIGHT, LEFT]
@@ -62,7 +59,7 @@ class Page(HTMLParser):
 
 
 def figure_1():
-    return rv.elect(list(FIGURE_1), [math.log(p) for p in FIGURE_1.values()])
+    return rv.elect(CAPTIONS, LOGPROBS)
 
 
 def drawn(result: rv.Result, width: int = 120) -> str:
@@ -93,7 +90,7 @@ def test_a_notebook_shades_words_by_their_votes_and_says_why():
     page = Page(rv.elect(["a b c"], voters=["a b", "a b c"], similarity="overlap_2")._repr_html_())
     assert page.shades == [("a", "v4"), ("b", "v5"), ("c", "v2")]
     assert page.rows[1][1][1] == "a b c"
-    page = Page(rv.elect(list(FIGURE_1), [math.log(p) for p in FIGURE_1.values()])._repr_html_())
+    page = Page(figure_1()._repr_html_())
     assert "Elected because 5 of 9 other outputs" in page.text
     plain = Page(rv.elect(["a b", "a c"], similarity="bleu_4")._repr_html_())
     assert plain.shades == []  # it does not decompose over words
@@ -122,9 +119,7 @@ def test_own_likelihood_has_a_column_where_it_counts():
     [(_, heads), (_, first), (_, second)] = Page(result._repr_html_()).rows
     assert heads[2:5] == ["log P", "evidence", "score"]
     assert (first[2:4], second[2:4]) == (["-3.00", "-0.5000"], ["-6.00", "-1.0000"])
-    console = Console(file=StringIO(), width=100)
-    console.print(result)
-    assert "evidence" in console.file.getvalue()
+    assert "evidence" in drawn(result)
 
 
 def test_what_is_not_known_is_a_dash():

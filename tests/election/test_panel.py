@@ -178,23 +178,19 @@ def test_a_member_with_the_share_0_stands_and_does_not_vote():
     assert alone.panel.shares == {"b": 0.5, "c": 0.5}
 
 
-def test_a_member_without_candidates_is_left_out_and_named():
-    with pytest.warns(rv.RangevoteWarning, match="panel member 'mute' has no candidates"):
-        result = rv.elect({**PANEL, "mute": []}, similarity="exact")
-    assert (result.panel.left_out, result.member) == (("mute",), "many")
-    assert result.fields()["panel"] == {"shares": {"few": 0.5, "many": 0.5}, "left_out": ["mute"]}
-    with pytest.raises(rv.DataError, match="there are no candidates"):
-        rv.elect({"mute": []})
+@pytest.mark.parametrize("role", ["candidates", "voters"])
+def test_a_member_without_outputs_is_left_out_and_named(role):
+    def elect(panel):
+        lists = {"candidates": CANDIDATES, role: panel}
+        return rv.elect(**lists, similarity="exact")
 
-
-def test_a_member_without_voters_is_left_out_and_named():
-    with pytest.warns(rv.RangevoteWarning, match="panel member 'mute' has no voters"):
-        result = rv.elect(CANDIDATES, voters={**PANEL, "mute": []}, similarity="exact")
-    assert result.scores.tolist() == [0.5, 0.25, 0.0]
+    with pytest.warns(rv.RangevoteWarning, match=f"panel member 'mute' has no {role}"):
+        result = elect({**PANEL, "mute": []})
     assert result.panel.left_out == ("mute",)
+    assert result.fields()["panel"] == {"shares": {"few": 0.5, "many": 0.5}, "left_out": ["mute"]}
     assert "|panel:few=0.5,many=0.5|out:mute|" in result.signature
-    with pytest.raises(rv.DataError, match="there are no voters"):
-        rv.elect(CANDIDATES, voters={"mute": []})
+    with pytest.raises(rv.DataError, match=f"there are no {role}"):
+        elect({"mute": []})
 
 
 def test_an_electorate_takes_voters_of_members():
