@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 
 from rangevote.entry_points import load_plugin, plugins
 from rangevote.errors import SetupError
+from tests.wheels import done
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "plugin"
 
@@ -22,24 +22,19 @@ def installed(tmp_path_factory):
     setuptools = pytest.importorskip("setuptools", reason="setuptools builds the example")
     if int(setuptools.__version__.split(".")[0]) < 70:  # from then on it makes wheels by itself
         pytest.importorskip("wheel", reason="this setuptools needs the package wheel")
-    place = tmp_path_factory.mktemp("plugin")
+    folder = tmp_path_factory.mktemp("plugin")
     for file in EXAMPLE.iterdir():
         if file.is_file():
-            (place / file.name).write_bytes(file.read_bytes())
-    target = place / "target"
-    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", str(target)]
-    command = [sys.executable, "-m", "pip", "install", *options, str(place)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+            (folder / file.name).write_bytes(file.read_bytes())
+    target = folder / "target"
+    options = ["--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", target]
+    done([sys.executable, "-m", "pip", "install", *options, folder])
     return target
 
 
 def run(installed: Path, *arguments: object, stdin: str = "") -> str:
     environment = {**os.environ, "PYTHONPATH": str(installed)}
-    command = [sys.executable, "-m", "rangevote", *map(str, arguments)]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return done([sys.executable, "-m", "rangevote", *arguments], input=stdin, env=environment)
 
 
 def test_a_package_adds_one_of_each(installed, tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 
 import rangevote as rv
 from rangevote.similarity import SIMILARITIES
+from tests.wheels import done
 
 FILE = Path(__file__).with_name("frozen_ballots.jsonl")
 HEADER, *BALLOTS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
@@ -57,8 +57,7 @@ def test_both_kernels_elect_the_recorded_winners_with_their_scores(pure):
     pytest.importorskip("sacrebleu")
     pytest.importorskip("rapidfuzz")
     command = [sys.executable, "-c", "from tests.election.test_frozen_ballots import check; check()"]
-    done = subprocess.run(command, env={**os.environ, "RANGEVOTE_PURE": pure}, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    done(command, env={**os.environ, "RANGEVOTE_PURE": pure})
 
 
 if __name__ == "__main__":
