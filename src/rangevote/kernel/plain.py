@@ -227,10 +227,10 @@ class Index:
         """sim(v, c), shape (voters, candidates)."""
         lengths = self._candidate_lengths if self_voting else self._added_lengths
         grades = np.zeros((len(lengths), len(self._candidate_lengths)))
-        electorate = self._electorate(self_voting)
+        orders = list(zip(self._electorate(self_voting), self._candidates, strict=True))
         for v, voter_length in enumerate(lengths):
             for c, length in enumerate(self._candidate_lengths):
-                pairs = [(own[v], its[c]) for own, its in zip(electorate, self._candidates, strict=True)]
+                pairs = [(rows[v], columns[c]) for rows, columns in orders]
                 if formula == "family":
                     grades[v, c] = self._family(pairs, parameter)
                 elif formula == "chrf":

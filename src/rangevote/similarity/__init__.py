@@ -208,11 +208,9 @@ def spelled(name: str) -> str:
     match = _SPELLED.fullmatch(written.strip())
     if match is None:
         return name
-    known = (*listings(), *PRESETS, *plugins("similarities"), *SYNONYMS)
-    stem = match["stem"]
-    if stem not in known:
-        stem = respelled(stem, known)
-    if stem not in known:
+    stems = (*listings(), *PRESETS, *plugins("similarities"), *SYNONYMS)
+    stem = match["stem"] if match["stem"] in stems else respelled(match["stem"], stems)
+    if stem not in stems:
         return name
     return SYNONYMS.get(stem, stem) + (f"_{match['order']}" if match["order"] else "") + colon + key
 

@@ -115,8 +115,8 @@ def last_number(text: str) -> str | None:
         return None
     minus = _MINUS_BEFORE.search(before) or (_MINUS_ALONE.search(before) and not re.search(r"\w", after))
     for form in FORMS:
-        if found := form.fullmatch(number):
-            value = _value(found.groupdict())
+        if match := form.fullmatch(number):
+            value = _value(match.groupdict())
             negative = minus or "-" in (runs[-1]["sign"] or "")
             return None if value is None else _written(-value if negative else value)
     return None
@@ -266,11 +266,11 @@ def regex(pattern: re.Pattern[str], text: str) -> str | None:
 
 def after(marker: str, text: str) -> str | None:
     """What follows the last occurrence of the marker on its line, in any case; plainly."""
-    found = text.casefold().rpartition(marker.casefold())
-    return plain(found[2].strip(" \t:*_").partition("\n")[0]) if found[1] else None
+    _, occurrence, rest = text.casefold().rpartition(marker.casefold())
+    return plain(rest.strip(" \t:*_").partition("\n")[0]) if occurrence else None
 
 
 def line(which: int, text: str) -> str | None:
     """The first or the last line that is not empty, plainly."""
-    lines = [one for one in text.splitlines() if one.strip()]
+    lines = text.strip().splitlines()
     return plain(lines[which]) if lines else None

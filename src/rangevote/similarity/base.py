@@ -308,10 +308,10 @@ def number_text(number: float) -> str:
 
 def pair_limit() -> int:
     """How many pairs may be graded: `RANGEVOTE_MAX_PAIRS`, or `MAX_PAIRS`."""
-    given = os.environ.get("RANGEVOTE_MAX_PAIRS", "")
-    if given and not given.isdecimal():
-        raise UsageError(f"RANGEVOTE_MAX_PAIRS is {given!r}; it must be a whole number.")
-    return int(given) if given else MAX_PAIRS
+    setting = os.environ.get("RANGEVOTE_MAX_PAIRS") or str(MAX_PAIRS)
+    if not setting.isdecimal():
+        raise UsageError(f"RANGEVOTE_MAX_PAIRS is {setting!r}; it must be a whole number.")
+    return int(setting)
 
 
 def check_pairs(voters: int, candidates: int, *, matrix: bool = False) -> None:

@@ -47,13 +47,13 @@ def math_answer(text: str) -> Hashable:
     looked_at = looked_at.replace(r"\varnothing", r"\emptyset")
     too_much = _TOO_MUCH.search(looked_at)
     try:
-        found = None if too_much else _parsed(looked_at, box)
-        if found is None and (box is None or not too_much) and (number := last_number(looked_at)) is not None:
-            found = sympy.Rational(number)
-        if isinstance(found, sympy.Equality) and isinstance(found.lhs, sympy.Symbol):
-            found = found.rhs  # x = 5 is 5
-        if found is not None:
-            return MathAnswer(_values(found), str(found))
+        value = None if too_much else _parsed(looked_at, box)
+        if value is None and (box is None or not too_much) and (number := last_number(looked_at)) is not None:
+            value = sympy.Rational(number)
+        if isinstance(value, sympy.Equality) and isinstance(value.lhs, sympy.Symbol):
+            value = value.rhs  # x = 5 is 5
+        if value is not None:
+            return MathAnswer(_values(value), str(value))
     except (ArithmeticError, AttributeError, RecursionError, TypeError, ValueError, NotImplementedError):
         pass  # mathematics that has no values
     return None if box is None else "".join(box.split())
@@ -65,8 +65,8 @@ def _parsed(text: str, box: str | None) -> Any:
         import math_verify
 
         logging.getLogger("math_verify").setLevel(logging.ERROR)  # limits of time would need signals
-        found = math_verify.parse(text, parsing_timeout=None, raise_on_error=False)
-        return next((one for one in found if not isinstance(one, str)), None)
+        answers = math_verify.parse(text, parsing_timeout=None, raise_on_error=False)
+        return next((answer for answer in answers if not isinstance(answer, str)), None)
     from sympy.parsing.latex import parse_latex
 
     try:
@@ -75,35 +75,35 @@ def _parsed(text: str, box: str | None) -> Any:
         return None
 
 
-def _values(found: Any) -> Hashable:
+def _values(value: Any) -> Hashable:
     """What stays the same however the mathematics is written."""
     import sympy
 
-    if isinstance(found, sympy.MatrixBase):
-        return ("matrix", *found.shape, *map(_values, found))
-    if isinstance(found, sympy.FiniteSet):
-        return ("set", frozenset(map(_values, found.args)))
-    if isinstance(found, sympy.Interval):
-        ends = (found.left_open, found.right_open)
-        return ("interval", _values(found.start), _values(found.end), *map(bool, ends))
-    if isinstance(found, (sympy.Tuple, tuple, list)):
-        return ("list", *map(_values, found))
-    if isinstance(found, sympy.Equality):
-        return ("equal", frozenset({_values(found.lhs), _values(found.rhs)}))
-    if isinstance(found, sympy.Symbol) and str(found) != "i":
-        return ("name", str(found).casefold())
+    if isinstance(value, sympy.MatrixBase):
+        return ("matrix", *value.shape, *map(_values, value))
+    if isinstance(value, sympy.FiniteSet):
+        return ("set", frozenset(map(_values, value.args)))
+    if isinstance(value, sympy.Interval):
+        ends = (value.left_open, value.right_open)
+        return ("interval", _values(value.start), _values(value.end), *map(bool, ends))
+    if isinstance(value, (sympy.Tuple, tuple, list)):
+        return ("list", *map(_values, value))
+    if isinstance(value, sympy.Equality):
+        return ("equal", frozenset({_values(value.lhs), _values(value.rhs)}))
+    if isinstance(value, sympy.Symbol) and str(value) != "i":
+        return ("name", str(value).casefold())
     endless = (sympy.Integral, sympy.Sum, sympy.Product, sympy.Limit)
-    if isinstance(found, sympy.Expr) and not found.has(*endless):
-        exact = {number: sympy.Rational(str(number)) for number in found.atoms(sympy.Float)}
-        numbers = {symbol: _number_of(str(symbol)) for symbol in found.free_symbols}
-        found = found.xreplace(exact).doit()
-        size = abs(found.evalf(DIGITS, subs=numbers, chop=True))
+    if isinstance(value, sympy.Expr) and not value.has(*endless):
+        exact = {decimal: sympy.Rational(str(decimal)) for decimal in value.atoms(sympy.Float)}
+        numbers = {symbol: _number_of(str(symbol)) for symbol in value.free_symbols}
+        value = value.xreplace(exact).doit()
+        size = abs(value.evalf(DIGITS, subs=numbers, chop=True))
         digits = DIGITS + (max(0, int(sympy.log(size, 10)) + 1) if size.is_number and size > 1 else 0)
-        value = found.evalf(digits + DIGITS, subs=numbers, chop=True)
-        if value.is_number:
-            parts = value.as_real_imag()
+        number = value.evalf(digits + DIGITS, subs=numbers, chop=True)
+        if number.is_number:
+            parts = number.as_real_imag()
             return tuple("0" if abs(part) < 10.0**-DIGITS else str(part.evalf(digits)) for part in parts)
-    return ("written", str(found))
+    return ("written", str(value))
 
 
 def _number_of(name: str) -> Any:

@@ -400,8 +400,8 @@ class Metricx(RegressionMeasure):
     def tokenizer(self, library: ModuleType, path: str) -> Any:
         from transformers import AutoTokenizer
 
-        own = Path(path).is_dir() and any(Path(path).glob("*token*"))
-        return AutoTokenizer.from_pretrained(path if own else self.tokenizer_name)
+        brought = Path(path).is_dir() and any(Path(path).glob("*token*"))
+        return AutoTokenizer.from_pretrained(path if brought else self.tokenizer_name)
 
     def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
         lines = [f"source: {t.source} candidate: {t.candidate} reference: {t.reference}" for t in texts]

@@ -295,7 +295,8 @@ class ChrfPlusPlus(TextMeasure):
         """The n-grams of each candidate; None where there are none."""
         words = [chrf_words(text) for text in self.texts(candidates)]
         grams = [tuple(frozenset(items_of(w, n, True, False)) for n in CHRF_WORD_ORDERS) for w in words]
-        return [own and (own, gram) for own, gram in zip(Chrf().keys(candidates), grams, strict=True)]
+        letters = Chrf().keys(candidates)
+        return [key and (key, gram) for key, gram in zip(letters, grams, strict=True)]
 
     def _grade(self, voters: Sequence[str], candidates: Sequence[str]) -> Array:
         """sim(v, c), shape (voters, candidates)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -90,15 +91,13 @@ class Ter(TextMeasure):
     lowest = -1.0
 
     def poll(self, candidates: Hypotheses) -> PairPoll:
-        rate = need("sacrebleu.metrics", "evaluate", "the similarity 'ter'").TER().sentence_score
-        known: dict[tuple[str, str], float] = {}
+        metric: Any = need("sacrebleu.metrics", "evaluate", "the similarity 'ter'").TER()
 
+        @cache
         def grade(voter: str, candidate: str) -> float:
             if not voter.strip() or not candidate.strip():
                 return 0.0
-            if (voter, candidate) not in known:
-                known[voter, candidate] = max(-1.0, 1.0 - rate(candidate, [voter]).score / 100)
-            return known[voter, candidate]
+            return float(max(-1.0, 1.0 - metric.sentence_score(candidate, [voter]).score / 100))
 
         def rows(voters: Sequence[str], candidates: Sequence[str]) -> Array:
             grades = [[grade(v, c) for c in candidates] for v in voters]

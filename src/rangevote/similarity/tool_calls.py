@@ -23,7 +23,7 @@ class CallKey(NamedTuple):
     arguments: tuple[str, ...]
 
     def __str__(self) -> str:
-        return "; ".join(f"{name}({given})" for name, given in zip(self.names, self.arguments, strict=True))
+        return "; ".join(f"{name}({values})" for name, values in zip(self.names, self.arguments, strict=True))
 
 
 def call_key(calls: Sequence[ToolCall]) -> CallKey | None:
@@ -89,7 +89,7 @@ class TextOrToolCalls(ChangedMeasure):
     def keys(self, candidates: Hypotheses) -> list[Hashable]:
         """(TEXT, key by `inner`) of a text, a `CallKey` of calls; None of those that abstain."""
         texts = texts_of(candidates)
-        keys: list[Hashable] = [some and call_key(some) for some in candidates.tool_calls or ()]
+        keys: list[Hashable] = [calls and call_key(calls) for calls in candidates.tool_calls or ()]
         keys = keys or [None] * len(candidates)
         for i, key in zip(texts, self.inner.keys(candidates.pick(texts)) if texts else (), strict=True):
             keys[i] = None if key is None else (TEXT, key)
@@ -98,8 +98,8 @@ class TextOrToolCalls(ChangedMeasure):
 
 def texts_of(hypotheses: Hypotheses) -> list[int]:
     """The indices of those that are texts."""
-    calls = hypotheses.tool_calls or [None] * len(hypotheses)
-    return [i for i, some in enumerate(calls) if not some]
+    columns = hypotheses.tool_calls or [None] * len(hypotheses)
+    return [i for i, calls in enumerate(columns) if not calls]
 
 
 def path_of(key: Any) -> Path:
@@ -139,7 +139,7 @@ class TextOrToolCallsPoll:
             for path, weight in voters:
                 if path[:length] in votes:
                     votes[path[:length]].append(weight)
-            stages.append(Stage({path: math.fsum(some) for path, some in votes.items()}))
+            stages.append(Stage({path: math.fsum(masses) for path, masses in votes.items()}))
             winner = stages[-1].winner
         return stages
 

@@ -146,17 +146,17 @@ class Embedding(TextMeasure):
 
     def poll(self, candidates: Hypotheses) -> VectorPoll:
         """Open an election among these candidates; a text that comes again is not encoded again."""
-        known: dict[str, Array] = {}
-        return VectorPoll(candidates, lambda given, size: self.vectors(self.texts(given), known, size))
+        cached: dict[str, Array] = {}
+        return VectorPoll(candidates, lambda side, size: self.vectors(self.texts(side), cached, size))
 
-    def vectors(self, texts: Sequence[str], known: dict[str, Array], size: int | None = None) -> Array:
-        """Unit vectors, shape (texts, dim); of an empty text zeros. Those in `known`, which grows, are not
+    def vectors(self, texts: Sequence[str], cached: dict[str, Array], size: int | None = None) -> Array:
+        """Unit vectors, shape (texts, dim); of an empty text zeros. Those in `cached`, which grows, are not
         made again."""
-        if new := [text for text in dict.fromkeys(texts) if text.strip() and text not in known]:
-            known.update(zip(new, self._encode(new), strict=True))
+        if new := [text for text in dict.fromkeys(texts) if text.strip() and text not in cached]:
+            cached.update(zip(new, self._encode(new), strict=True))
         if size is None:
-            size = len(next(iter(known.values()), ())) or self._encode(["."]).shape[1]
-        rows = [known.get(text, np.zeros(size)) for text in texts]
+            size = len(next(iter(cached.values()), ())) or self._encode(["."]).shape[1]
+        rows = [cached.get(text, np.zeros(size)) for text in texts]
         return np.array(rows, dtype=np.float64).reshape(len(texts), size)
 
     def scores(self, texts: Sequence[Scored], vectors: dict[str, Array]) -> Array:
