@@ -27,6 +27,11 @@ def shown(one: rv.Ballot, **options: Any) -> tuple[Result, dict[str, Any]]:
     return elected.result, msgspec.to_builtins(view)
 
 
+def row_of(one: rv.Ballot, **options: Any) -> page.BallotRow:
+    elected = ElectedBallot(one, Settings(**options))
+    return page.ballot_row(elected, 0, clusters.stability(elected))
+
+
 def test_figure_1_is_shown_as_the_paper_has_it():
     _, view = shown(FIGURE, similarity="overlap_2")
     rows = view["candidates"]["rows"]
@@ -221,8 +226,7 @@ def test_winner_and_most_likely_are_judged_by_the_nearest_reference():
     chrf = rv.elect(["a cat sits"], voters=["a dog sits down"], similarity="chrf").score  # sacrebleu's number
     assert view["quality"]["winner"] == pytest.approx(100)
     assert view["quality"]["most_likely"] == pytest.approx(100 * chrf)
-    row = page.listed(one, 0)
-    page.add_outcome(row, ElectedBallot(one, Settings(similarity="overlap_1")))
+    row = row_of(one, similarity="overlap_1")
     assert (row.changed, row.gain) == (True, pytest.approx(100 - 100 * chrf))
 
 
@@ -246,7 +250,6 @@ def test_without_a_winner_the_reason_is_told_and_nothing_is_called_changed(one, 
     assert view["elected"] == []
     assert view["no_winner"] == result.no_winner
     assert result.no_winner in view["why"][0][0]
-    row = page.listed(one, 0)
-    page.add_outcome(row, ElectedBallot(one, Settings(**options)))
+    row = row_of(one, **options)
     assert row.winner is row.changed is row.gain is row.margin is row.near_tie is None
     assert row.no_winner == result.no_winner

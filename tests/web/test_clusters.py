@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import rangevote as rv
 from rangevote.election.settings import Settings
 from rangevote.web import clusters
-from rangevote.web.api import ElectedBallot, Won
+from rangevote.web.api import ElectedBallot, MeasureWinner
 from tests.figure1 import WINNER
 from tests.web.samples import BALLOTS, EVERY, FIGURE, ballot
 
@@ -68,7 +68,7 @@ def test_without_voters_or_a_winner_nothing_is_left_out():
         assert clusters.stability(ElectedBallot(FIGURE, Settings(**options))).why == why
 
 
-def won(one: rv.Ballot = FIGURE, **options: Any) -> dict[str, Won]:
+def won(one: rv.Ballot = FIGURE, **options: Any) -> dict[str, MeasureWinner]:
     """The winners of a ballot by measure."""
     return {row.measure: row for row in clusters.winners(one, "k10", Settings(**options)).measures}
 

@@ -63,7 +63,7 @@ class About(Struct):
     members: list[str]
 
 
-class Listed(Struct):
+class BallotRow(Struct):
     """One ballot in the list. `tried` voters were left out one by one; in `same` cases the winner stayed.
 
     `gain`: chrF of the winner minus chrF of the most likely candidate, against the references.
@@ -85,7 +85,7 @@ class Listed(Struct):
     error: str | None = None
 
 
-class Found(Struct):
+class BallotNumber(Struct):
     """The number of the ballot with a certain id."""
 
     number: int | None
@@ -283,7 +283,7 @@ class Grades(Struct):
     by_cluster: Order
 
 
-class Won(Struct):
+class MeasureWinner(Struct):
     """The winner under one measure, or why there is none."""
 
     measure: str
@@ -299,7 +299,7 @@ class MeasureWinners(Struct):
     """`candidates` is their number in the ballot."""
 
     candidates: int
-    measures: list[Won]
+    measures: list[MeasureWinner]
 
 
 class ElectedBallot:
@@ -329,21 +329,22 @@ class ElectedBallot:
         return NgramVotes(self.result)
 
 
-def listed(ballot: Ballot, number: int) -> Listed:
-    """A ballot in the list before its election."""
-    title = ballot.source or (readable(ballot.candidates, 0) if ballot.candidates else "")
-    return Listed(number, ballot.id, title[:TITLE])
+def title(ballot: Ballot) -> str:
+    """The beginning of the source, or of the first candidate."""
+    text = ballot.source or (readable(ballot.candidates, 0) if ballot.candidates else "")
+    return text[:TITLE]
 
 
-def add_outcome(row: Listed, elected: ElectedBallot) -> None:
-    """Fill in what the election adds to a row of the list."""
-    result = elected.result
+def ballot_row(elected: ElectedBallot, number: int, stability: Stability) -> BallotRow:
+    """A ballot in the list, with the outcome of its election."""
+    ballot, result = elected.ballot, elected.result
+    row = BallotRow(number, ballot.id, title(ballot), tried=stability.tried, same=stability.same)
     row.no_winner = result.no_winner
     if result.no_winner is not None:
-        return
+        return row
     merged = _merged(result)
     text = readable(result.candidates, result.leader) if merged is None else str(result.winner)
-    likely, compared = most_likely(result.candidates), quality(elected.ballot, result)
+    likely, compared = most_likely(result.candidates), quality(ballot, result)
     row.margin, row.near_tie = finite(result.margin), result.near_tie
     row.winner = text[:TITLE]
     if merged is None or merged.equal is not None:
@@ -353,6 +354,7 @@ def add_outcome(row: Listed, elected: ElectedBallot) -> None:
         row.likely, row.changed = other[:TITLE], other != text
     if compared is not None and compared.most_likely is not None:
         row.gain = compared.winner - compared.most_likely
+    return row
 
 
 def election(

@@ -166,26 +166,22 @@ class ElectionPage:
             if len(other) > shared:
                 yield other.name, len(other) - shared
 
-    def page(self, page: int) -> list[api.Listed]:
+    def page(self, page: int) -> list[api.BallotRow]:
         """A part of the list of ballots, with the outcome of each."""
         _index(page, -(-self.kept // PAGE), "pages")
-        return [self._listed(number) for number in range(self.kept)[page * PAGE : (page + 1) * PAGE]]
+        return [self._row(number) for number in range(self.kept)[page * PAGE : (page + 1) * PAGE]]
 
-    def _listed(self, number: int) -> api.Listed:
+    def _row(self, number: int) -> api.BallotRow:
         ballot = self._lists[0][number]
-        row = api.listed(ballot, number)
         try:
             elected = api.ElectedBallot(ballot, self._settings)
-            api.add_outcome(row, elected)
-            stability = clusters.stability(elected)
-            row.tried, row.same = stability.tried, stability.same
+            return api.ballot_row(elected, number, clusters.stability(elected))
         except RangevoteError as error:
-            row.error = str(error)
-        return row
+            return api.BallotRow(number, ballot.id, api.title(ballot), error=str(error))
 
-    def find(self, id: str) -> api.Found:
+    def find(self, id: str) -> api.BallotNumber:
         number = self._lists[0].ids.get(id)
-        return api.Found(number if number is not None and number < self.kept else None)
+        return api.BallotNumber(number if number is not None and number < self.kept else None)
 
     def election(self, number: int, list: int, what_if: WhatIf = AS_IS) -> api.Election:
         elected = self._elect(number, list, what_if)

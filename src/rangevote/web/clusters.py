@@ -28,10 +28,10 @@ from rangevote.web.api import (
     Cluster,
     ElectedBallot,
     Grades,
+    MeasureWinner,
     MeasureWinners,
     Order,
     Stability,
-    Won,
     readable,
     voter_order,
 )
@@ -149,9 +149,9 @@ def winners(ballot: Ballot | None, name: str, settings: Settings) -> MeasureWinn
     """The winner of one ballot under every measure; without a ballot there is none under any."""
     if ballot is None:
         why = f"the list {name} has no such ballot."
-        return MeasureWinners(0, [Won(named, why) for named, _ in variants(settings)])
+        return MeasureWinners(0, [MeasureWinner(named, why) for named, _ in variants(settings)])
     voters = ballot.candidates if ballot.voters is None else ballot.voters
-    rows = [_won(named, under, ballot, len(voters)) for named, under in variants(settings)]
+    rows = [_measure_winner(named, under, ballot, len(voters)) for named, under in variants(settings)]
     return MeasureWinners(len(ballot.candidates), rows)
 
 
@@ -165,18 +165,18 @@ def variants(settings: Settings) -> Iterator[tuple[str, Settings]]:
         yield rule, voting.replace(rule=rule, temperature=None, likelihood=None)
 
 
-def _won(name: str, settings: Settings, ballot: Ballot, voters: int) -> Won:
+def _measure_winner(name: str, settings: Settings, ballot: Ballot, voters: int) -> MeasureWinner:
     measure, pairs = settings.measure, voters * len(ballot.candidates)
     linear = settings.rule in BASELINES or measure.linear
     if not linear and pairs > PAIRS:
-        return Won(name, f"{pairs:,} pairs are too many for a page; use rangevote vote.")
+        return MeasureWinner(name, f"{pairs:,} pairs are too many for a page; use rangevote vote.")
     try:
         with without_warnings():
             result = elect_ballot(ballot, settings)
     except RangevoteError as error:
-        return Won(name, str(error))
+        return MeasureWinner(name, str(error))
     fields = result.fields()
-    return Won(
+    return MeasureWinner(
         name,
         winner=result.leader,
         text=readable(result.candidates, result.leader)[:CUT],

@@ -13,7 +13,7 @@ const CUT = 1000;
 /** Dots of one strip; of more voters only the numbers are given. */
 const DOTS = 120;
 
-/** @typedef {Partial<import("./answers").Won>} Cell a winner, or `why` there is none */
+/** @typedef {Partial<import("./answers").MeasureWinner>} Cell a winner, or `why` there is none */
 /** @typedef {{measure: string, cells: Cell[]}} Line */
 
 /**

@@ -13,11 +13,11 @@ const LINES = 200;
 /** Bars of the histogram of margins. */
 const BINS = 12;
 
-/** @typedef {import("./answers").Listed} Listed */
+/** @typedef {import("./answers").BallotRow} BallotRow */
 
 /**
  * name -> label, and which ballots it keeps
- * @type {Record<string, [string, (row: Listed) => boolean]>}
+ * @type {Record<string, [string, (row: BallotRow) => boolean]>}
  */
 const FILTERS = {
   changed: ["changed", (row) => row.changed === true],
@@ -34,7 +34,7 @@ const last = (number, sign = 1) => (number === null ? Infinity : sign * number);
 
 /**
  * name -> label, and what ballots are sorted by; smaller comes first
- * @type {Record<string, [string, (row: Listed) => number]>}
+ * @type {Record<string, [string, (row: BallotRow) => number]>}
  */
 const SORTS = {
   number: ["their order", (row) => row.number],
@@ -55,9 +55,9 @@ export class Rail {
     this.about = about;
     this.go = go;
     this.showProblem = showProblem;
-    /** @type {Listed[]} */
+    /** @type {BallotRow[]} */
     this.rows = [];
-    /** @type {Listed[]} */
+    /** @type {BallotRow[]} */
     this.chosen = [];
     this.number = 0;
     this.lines = LINES;
@@ -100,7 +100,7 @@ export class Rail {
     const pages = Math.ceil(Math.min(this.about.kept, MOST_BALLOTS) / this.about.page);
     try {
       for (let page = 0; page < pages; page++) {
-        /** @type {import("./answers").Listed[]} */
+        /** @type {import("./answers").BallotRow[]} */
         const rows = await ask(`api/ballots?page=${page}`);
         this.rows.push(...rows);
         this.draw(this.lines);
@@ -192,7 +192,7 @@ export class Rail {
     this.lines = lines;
     const wanted = at("contains").value.trim().toLowerCase();
     const filters = Object.entries(FILTERS).filter(([name]) => at(`only-${name}`).checked);
-    /** @param {Listed} row */
+    /** @param {BallotRow} row */
     const contains = (row) => [row.id, row.title, row.winner, row.likely, row.member].some((text) => String(text ?? "").toLowerCase().includes(wanted));
     this.chosen = this.rows.filter((row) => filters.every(([, [, keeps]]) => keeps(row)) && contains(row));
     const by = SORTS[at("sort").value || "number"][1];
@@ -205,7 +205,7 @@ export class Rail {
     this.mark();
   }
 
-  /** @param {Listed} row */
+  /** @param {BallotRow} row */
   line(row) {
     const link = make("a", { href: `#ballot=${row.number + 1}`, "data-number": row.number });
     link.addEventListener("click", (/** @type {Event} */ event) => {
@@ -229,7 +229,7 @@ export class Rail {
 
 /**
  * What voting did to the whole file.
- * @param {Listed[]} rows
+ * @param {BallotRow[]} rows
  * @param {import("./answers").About} about
  */
 function overview(rows, about) {
