@@ -66,7 +66,7 @@ class Running:
             upstream=upstream,
             options=base,
             limits=msgspec.structs.replace(LIMITS, **(limits or {})),
-            profiles={name: base.changed(given) for name, given in (profiles or {}).items()},
+            profiles={name: base.changed(options) for name, options in (profiles or {}).items()},
             **settings,
         )
         self.metrics, self.log = Metrics(), list[str]()
@@ -143,10 +143,10 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
     assert list(body) == ["error"], body
     assert set(body["error"]) == {"message", "type", "param", "code"}
     assert "x-request-id" in response.headers
-    found: dict[str, Any] = body["error"]
-    return found
+    error: dict[str, Any] = body["error"]
+    return error
 
 
-def texts(*given: str, reason: str = "stop") -> Callable[[Asked], UpstreamReply]:
+def texts(*contents: str, reason: str = "stop") -> Callable[[Asked], UpstreamReply]:
     """An upstream whose samples are these texts, over and over."""
-    return saying(*(message(text, reason) for text in given))
+    return saying(*(message(text, reason) for text in contents))

@@ -58,8 +58,8 @@ def test_pages_are_kept_only_if_asked_for_and_a_browser_gives_the_key_as_a_passw
         locked = service.http.get(path, headers={"accept": "text/html"})
         part = service.http.get("/static/election.js", headers={"sec-fetch-site": "same-origin"})
         client = service.http.get("/static/election.js")
-        given = base64.b64encode(b"anyone:" + KEY.encode()).decode()
-        opened = service.http.get(path, headers={"authorization": f"Basic {given}"})
+        login = base64.b64encode(b"anyone:" + KEY.encode()).decode()
+        opened = service.http.get(path, headers={"authorization": f"Basic {login}"})
     assert locked.status_code == 401
     assert locked.headers["www-authenticate"].startswith("Basic ")
     assert part.headers["www-authenticate"].startswith("Basic ")
@@ -103,7 +103,7 @@ def test_metrics_are_text_that_prometheus_reads(service):
 
 @pytest.mark.parametrize("where", ["check", "elect"])
 def test_a_bug_is_500_without_a_traceback(upstream, where):
-    def broken(*given):
+    def broken(*arguments):
         raise RuntimeError("secret/path.py")
 
     faulty = type("Faulty", (ServiceUpstream,), {where: broken})

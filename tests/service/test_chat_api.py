@@ -137,14 +137,14 @@ def test_a_reply_counts_answers_and_refuses_where_too_few_agree(service, upstrea
 def calling(*calls: tuple[str, str] | str):
     """An upstream whose samples are these calls of tools, or texts."""
 
-    def sample(i: int, given: tuple[str, str] | str) -> dict[str, object]:
-        if isinstance(given, str):
-            return message(given)
-        function = {"name": given[0], "arguments": given[1]}
-        call = {"id": f"call_{i}", "type": "function", "function": function}
-        return message(reason="tool_calls", tool_calls=[call])
+    def sample(i: int, call: tuple[str, str] | str) -> dict[str, object]:
+        if isinstance(call, str):
+            return message(call)
+        function = {"name": call[0], "arguments": call[1]}
+        sent = {"id": f"call_{i}", "type": "function", "function": function}
+        return message(reason="tool_calls", tool_calls=[sent])
 
-    return saying(*(sample(i, given) for i, given in enumerate(calls)))
+    return saying(*(sample(i, call) for i, call in enumerate(calls)))
 
 
 CALLS = (
@@ -187,8 +187,8 @@ def test_calls_are_streamed_and_text_wins_where_most_answer(service, upstream):
 def test_what_is_no_json_abstains_where_json_is_asked_for_and_equal_json_is_one_answer(
     service, upstream, kind
 ):
-    given = ['{"a": 1, "b": 2}', "no", "{", '{"b": 2.0, "a": 1}', '{"a": 3}', '{"a": 3, "b": 4}']
-    upstream.answer = texts(*given)
+    samples = ['{"a": 1, "b": 2}', "no", "{", '{"b": 2.0, "a": 1}', '{"a": 3}', '{"a": 3, "b": 4}']
+    upstream.answer = texts(*samples)
     wanted = {"type": kind, **({"json_schema": {"name": "x", "schema": {}}} if kind != "json_object" else {})}
     answer = service.client().chat.completions.create(
         model="tiny", messages=MESSAGES, seed=0, response_format=wanted
@@ -219,14 +219,14 @@ def test_json_is_merged_field_by_field_if_the_request_asks_for_it(service, upstr
 
 @pytest.mark.parametrize("required", [["a"], ["a", "c"]])
 def test_merged_json_fits_the_schema_of_the_request(service, upstream, required):
-    given = ['{"a": 1, "c": 1}', '{"a": 1, "c": 2}', '{"a": 1, "c": 3}']
-    upstream.answer = texts(*given, *given)
+    samples = ['{"a": 1, "c": 1}', '{"a": 1, "c": 2}', '{"a": 1, "c": 3}']
+    upstream.answer = texts(*samples, *samples)
     schema = {"type": "object", "required": required}
     wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
     asked = {"response_format": wanted, "rangevote": {"rule": "merge", "min_share": 0.6}}
     answer = service.ask(**asked).json()
     content = answer["choices"][0]["message"]["content"]
-    assert content == ('{"a":1}' if required == ["a"] else given[0])
+    assert content == ('{"a":1}' if required == ["a"] else samples[0])
     assert ("whole" in answer["rangevote"]["merged"]) == (required != ["a"])
 
 
@@ -255,8 +255,8 @@ def test_log_probabilities_of_the_winners_tokens_come_back_if_they_are_asked_for
     chunks = client.chat.completions.create(
         model="tiny", messages=MESSAGES, seed=0, logprobs=True, stream=True
     )
-    known = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs]
-    assert [token.logprob for token in known[0].content] == [-0.25, -0.5, -1.25]
+    logprobs = [chunk.choices[0].logprobs for chunk in chunks if chunk.choices[0].logprobs]
+    assert [token.logprob for token in logprobs[0].content] == [-0.25, -0.5, -1.25]
     unasked = service.ask(rangevote={"weights": "probability"}).json()
     assert unasked["choices"][0]["logprobs"] is None
     plain = client.completions.create(model="tiny", prompt="q", logprobs=1, seed=0)

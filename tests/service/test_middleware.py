@@ -40,7 +40,7 @@ def head(method: str, path: str, *authorization: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "headers",
     [
         [],
         [b"Bearer "],
@@ -53,12 +53,12 @@ def head(method: str, path: str, *authorization: bytes) -> bytes:
         [b"Bearer wrong", b"Bearer " + KEY.encode()],
     ],
 )
-def test_without_a_key_every_path_but_healthz_is_401(locked, upstream, given):
+def test_without_a_key_every_path_but_healthz_is_401(locked, upstream, headers):
     for method, path in (*(("GET", path) for path in PATHS), ("POST", "/v1/chat/completions")):
-        answer = locked.raw(head(method, path, *given))
+        answer = locked.raw(head(method, path, *headers))
         assert answer.startswith(b"HTTP/1.1 401 "), path
         assert code_in(answer) == "invalid_api_key"
-    assert locked.raw(head("GET", "/healthz", *given)).startswith(b"HTTP/1.1 200 ")
+    assert locked.raw(head("GET", "/healthz", *headers)).startswith(b"HTTP/1.1 200 ")
     assert upstream.asked == []
 
 
@@ -91,8 +91,11 @@ def test_no_route_lets_another_site_elect(service, upstream, headers, code):
     assert len(paths) == 6
     for path in paths:
         body = json.dumps({"model": "tiny", "messages": MESSAGES, "input": "q", "prompt": "q"})
-        given = {"content-type": "application/json", **headers}
-        answer = service.http.post(path.replace("{profile}", "many"), content=body, headers=given)
+        answer = service.http.post(
+            path.replace("{profile}", "many"),
+            content=body,
+            headers={"content-type": "application/json", **headers},
+        )
         assert error_of(answer)["code"] == code, path
         assert "access-control-allow-origin" not in answer.headers
     assert upstream.asked == []
@@ -101,9 +104,9 @@ def test_no_route_lets_another_site_elect(service, upstream, headers, code):
 def test_all_keys_are_compared_and_kept_as_digests_alone(monkeypatch):
     compared, genuine = [], hmac.compare_digest
 
-    def compare(known, given):
-        compared.append(known)
-        return genuine(known, given)
+    def compare(expected, digest):
+        compared.append(expected)
+        return genuine(expected, digest)
 
     keys = Keys([KEY, OTHER])
     assert KEY not in repr(keys) + repr(vars(keys))

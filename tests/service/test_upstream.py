@@ -31,10 +31,10 @@ def test_a_chat_is_answered_with_the_elected_sample(service):
 
 
 def test_parameters_go_to_the_model_untouched(service, upstream):
-    given = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 33, "stop": ["\n", "END"], "user": "u"}
-    given |= {"presence_penalty": 0.1, "response_format": {"type": "json_object"}}
-    service.client().chat.completions.create(model="tiny", messages=MESSAGES, seed=11, **given)
-    assert upstream.asked[0].body == {**given, "model": "tiny", "messages": MESSAGES, "seed": 11, "n": 6}
+    fields = {"temperature": 0.7, "top_p": 0.9, "max_tokens": 33, "stop": ["\n", "END"], "user": "u"}
+    fields |= {"presence_penalty": 0.1, "response_format": {"type": "json_object"}}
+    service.client().chat.completions.create(model="tiny", messages=MESSAGES, seed=11, **fields)
+    assert upstream.asked[0].body == {**fields, "model": "tiny", "messages": MESSAGES, "seed": 11, "n": 6}
     more = {"chat_template_kwargs": {"enable_thinking": False}}  # in the configuration's `forward`
     assert service.ask(**more).status_code == 200
     assert upstream.asked[1].body["chat_template_kwargs"] == more["chat_template_kwargs"]
@@ -107,13 +107,13 @@ def test_several_choices_are_elected_to_represent_different_voters(service):
 
 def test_probabilities_are_asked_for_and_weigh_only_if_every_token_has_one(service, upstream):
     by_probability = {"rangevote": {"weights": "probability"}}
-    known = service.ask(**by_probability).json()
+    weighed = service.ask(**by_probability).json()
     upstream.mode = "nan_logprob"
     unknown = service.ask(**by_probability).json()
     upstream.mode = "well"
     service.ask()
     assert upstream.asked[0].body["logprobs"] is True
-    assert "|w:probability|" in known["rangevote"]["signature"]
+    assert "|w:probability|" in weighed["rangevote"]["signature"]
     assert "|w:count|" in unknown["rangevote"]["signature"]
     assert "logprobs" not in upstream.asked[-1].body
 
@@ -122,8 +122,8 @@ def test_probabilities_are_asked_for_and_weigh_only_if_every_token_has_one(servi
 def test_own_likelihood_counts_and_is_asked_for(service, upstream, adaptive):
     options = {"likelihood": 0.5, "similarity": "overlap_2", "adaptive": adaptive}
     answer = service.ask(seed=0, rangevote=options).json()
-    listed = [Hypothesis(text, logprob=sum(LOGPROBS), sampled=True) for text in SENTENCES]
-    expected = elect(listed, similarity="overlap_2", likelihood=0.5)
+    hypotheses = [Hypothesis(text, logprob=sum(LOGPROBS), sampled=True) for text in SENTENCES]
+    expected = elect(hypotheses, similarity="overlap_2", likelihood=0.5)
     assert upstream.asked[0].body["logprobs"] is True
     assert answer["rangevote"]["signature"] == expected.signature
     assert "|L:0.5|" in expected.signature
@@ -187,7 +187,7 @@ MOSTLY = ["the train leaves at ten"] * 5 + ["i do not know"] + ["the train leave
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "rounds", "candidates", "certain"),
+    ("samples", "options", "rounds", "candidates", "certain"),
     [
         (["42"], {}, [4, 4, 8], 16, True),
         (MOSTLY, {}, [4, 4, 8, 16], 16, True),
@@ -200,10 +200,10 @@ MOSTLY = ["the train leaves at ten"] * 5 + ["i do not know"] + ["the train leave
     ],
 )
 def test_samples_are_drawn_in_rounds_until_the_winner_is_certain(
-    service, upstream, given, options, rounds, candidates, certain
+    service, upstream, samples, options, rounds, candidates, certain
 ):
     """Decided by those who vote after the candidates were fixed; here all of them agree or none leads."""
-    upstream.answer = texts(*given)
+    upstream.answer = texts(*samples)
     options = {**ADAPTIVE, **options}
     answer = service.ask(seed=0, rangevote=options).json()
     drawn = sum(rounds)
@@ -249,10 +249,10 @@ def test_beams_stand_and_samples_or_the_beams_vote(service, upstream):
     assert (search.n, search.body["use_beam_search"], search.body["temperature"]) == (3, True, 0.0)
     assert "seed" not in search.body
     assert (samples.n, samples.body["temperature"], samples.body["seed"]) == (6, 0.7, 0)
-    own = service.ask(rangevote={"candidates": "beam:3", "voters": "candidates"}).json()
-    assert own["choices"][0]["message"]["content"] == elect(beams).winner
-    assert own["rangevote"]["signature"] == elect(beams).signature
-    assert own["rangevote"]["samples"] == {"asked": 3, "saved": 0, "usable": 3}
+    beams_alone = service.ask(rangevote={"candidates": "beam:3", "voters": "candidates"}).json()
+    assert beams_alone["choices"][0]["message"]["content"] == elect(beams).winner
+    assert beams_alone["rangevote"]["signature"] == elect(beams).signature
+    assert beams_alone["rangevote"]["samples"] == {"asked": 3, "saved": 0, "usable": 3}
     assert "|w:probability|" in elect(beams).signature
     assert len(upstream.asked) == 3
 

@@ -127,7 +127,7 @@ class Upstream:
     def check(self, request: CompletionRequest) -> None:
         """Refuse requests that these servers cannot answer."""
         options, most = request.options, request.options.candidates
-        members = self._asked(request)
+        members = self._members(request)
         if len(members) > 1:
             if isinstance(most, str):
                 raise invalid("rangevote.candidates", "must be a number of samples: a panel has no search")
@@ -148,7 +148,7 @@ class Upstream:
         if most is not None and most < request.n:
             raise invalid("n", f"must be at most the number of candidates, {most}")
 
-    def _asked(self, request: CompletionRequest) -> tuple[str, ...]:
+    def _members(self, request: CompletionRequest) -> tuple[str, ...]:
         """The members that answer a request: the one it names, otherwise those that have a share; none if a
         name in the shares is unknown."""
         if (name := request.body["model"]) in self.clients:
@@ -160,7 +160,7 @@ class Upstream:
 
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
         try:
-            return await UpstreamElection(self, self._asked(request), request, deadline).elect()
+            return await UpstreamElection(self, self._members(request), request, deadline).elect()
         except DataError as error:  # a choice that cannot be a hypothesis, or no beam
             message, code = "the model's server failed to answer", "upstream_shape"
             if isinstance(error, NoBeams):

@@ -63,8 +63,8 @@ BEAM = {
 
 def read(**choice: object) -> ServerChoice:
     """The one choice of a response, in which it has these fields."""
-    [found] = choices_of({"choices": [{"index": 0, "finish_reason": "stop", **choice}]})
-    return found
+    [choice_read] = choices_of({"choices": [{"index": 0, "finish_reason": "stop", **choice}]})
+    return choice_read
 
 
 def tokens(*values: object) -> dict[str, object]:
@@ -83,8 +83,8 @@ def tokens(*values: object) -> dict[str, object]:
     ],
 )
 def test_a_choice_has_its_text_and_the_sum_of_its_tokens(body, choice):
-    [found] = choices_of(body)
-    assert found._replace(raw=None, token_logprobs=None) == choice
+    [choice_read] = choices_of(body)
+    assert choice_read._replace(raw=None, token_logprobs=None) == choice
 
 
 @pytest.mark.parametrize(
@@ -152,20 +152,20 @@ def test_what_is_no_text_is_told_apart(message, text, kind):
 
 
 def test_a_choice_said_twice_is_one_choice():
-    said = [
+    choices = [
         {"index": i, "message": {"content": text}} for i, text in [(0, "a"), (1, "b"), (1, "b"), (2, "b")]
     ]
-    assert [choice.text for choice in choices_of({"choices": said})] == ["a", "b", "b"]
+    assert [choice.text for choice in choices_of({"choices": choices})] == ["a", "b", "b"]
 
 
 @pytest.mark.parametrize("number", [{}, {"index": 0}])
 def test_equal_samples_of_a_server_that_does_not_number_them_all_count(number):
-    said = [{**number, "message": {"content": text}} for text in "aab"]
-    assert [choice.text for choice in choices_of({"choices": said})] == ["a", "a", "b"]
+    choices = [{**number, "message": {"content": text}} for text in "aab"]
+    assert [choice.text for choice in choices_of({"choices": choices})] == ["a", "a", "b"]
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "problem"),
     [
         ([], "expected an object, got an array"),
         (None, "expected an object, got null"),
@@ -176,8 +176,8 @@ def test_equal_samples_of_a_server_that_does_not_number_them_all_count(number):
         ({"choices": [{"message": {"content": 7}}]}, r"choices\[0\].message.content: expected a string"),
     ],
 )
-def test_another_shape_is_an_error_that_names_the_place(body, told):
-    with pytest.raises(DataError, match=told):
+def test_another_shape_is_an_error_that_names_the_place(body, problem):
+    with pytest.raises(DataError, match=problem):
         choices_of(body)
 
 
@@ -193,8 +193,8 @@ def test_a_choice_is_a_hypothesis_drawn_by_chance():
 def test_usage_adds_up_and_is_nothing_where_it_is_not_reported():
     assert usage_of(HELLO) + usage_of(HELLO) == Usage(18, 18, 36)
     assert usage_of({"usage": {"prompt_tokens": 3, "completion_tokens": 4}}) == Usage(3, 4, 7)
-    for said in ({}, {"usage": None}, {"usage": {"prompt_tokens": "7", "total_tokens": -1}}):
-        assert usage_of(said) == Usage()
+    for body in ({}, {"usage": None}, {"usage": {"prompt_tokens": "7", "total_tokens": -1}}):
+        assert usage_of(body) == Usage()
 
 
 @pytest.mark.parametrize(("listed", "completion"), [(True, 4 * (1 + 2 + 3)), (False, 4 * (1 + 3 + 5))])

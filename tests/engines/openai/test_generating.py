@@ -128,7 +128,7 @@ def test_further_fields_go_over_ours_and_null_takes_one_out():
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "told"),
+    ("kind", "options", "message"),
     [
         ("openai", {"candidates": "beam:4"}, "cannot search by 'beam:4', only by: nucleus, sample.*vllm can"),
         (
@@ -150,8 +150,8 @@ def test_further_fields_go_over_ours_and_null_takes_one_out():
         ("opneai", {}, "unknown engine 'opneai'. Did you mean 'openai'"),
     ],
 )
-def test_what_a_server_cannot_do_is_said_before_it_is_asked(kind, options, told):
-    with pytest.raises(UsageError, match=told):
+def test_what_a_server_cannot_do_is_said_before_it_is_asked(kind, options, message):
+    with pytest.raises(UsageError, match=message):
         builder(kind, **options)
 
 
