@@ -90,8 +90,9 @@ class Bar:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def advance(self, items: int = 1) -> None:
-        self.items += items
+    def advance(self) -> None:
+        """Count one more item."""
+        self.items += 1
         if not self._wanted:
             return
         now = time.monotonic()

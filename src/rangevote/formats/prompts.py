@@ -18,7 +18,7 @@ from rangevote.formats.jsonl import convert, decode_text
 from rangevote.formats.layouts import Located, line_records, with_carry
 from rangevote.formats.reader import Entry, Reading, ReadOptions, Record
 from rangevote.hypothesis import Ballot
-from rangevote.text import IMAGE_ENDINGS, MAX_LINE_BYTES, Stream, open_stream
+from rangevote.text import IMAGE_ENDINGS, Stream, open_stream
 
 #: Endings of the files that are read as JSON, one object per line; all others are lines of text.
 JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
@@ -40,7 +40,6 @@ def read_inputs(
     field: str | None = None,
     images: bool = False,
     carry: Sequence[str] = (),
-    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Reading:
     """Open a file, '-' or a folder of images; `images`: the model reads images, so inputs are their paths.
     Each entry is a `ModelInput` or an error.
@@ -72,7 +71,7 @@ def read_inputs(
             f"--format jsonl."
         )
     stream = open_stream(source)
-    options = ReadOptions(field=field, carry=tuple(carry), max_line_bytes=max_line_bytes)
+    options = ReadOptions(field=field, carry=tuple(carry))
     folder = None if not images else Path() if source == "-" else path.parent
     rows = _entries(stream, options, format, folder)
     return Reading(stream, rows, format, format == "jsonl", count(source, format))
