@@ -17,7 +17,7 @@ import click
 
 from rangevote.errors import UsageError, nearest
 from rangevote.models.load import WhileLoading
-from rangevote.text import finite
+from rangevote.text import Closing, finite
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -60,7 +60,7 @@ class Position(Protocol):
     def size(self) -> int | None: ...
 
 
-class Bar:
+class Bar(Closing):
     """A progress bar with rate and time left. It counts the bytes read from `stream`, or the items of
     `total`, of which an earlier run did `done`. It appears only on a terminal, after a second."""
 
@@ -83,12 +83,6 @@ class Bar:
         self._begun = self._updated = time.monotonic()
         self._bar: Progress | None = None
         self.items = 0
-
-    def __enter__(self) -> Bar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def advance(self) -> None:
         """Count one more item."""
