@@ -262,11 +262,17 @@ def worker_processes(pid: int) -> list[int]:
     """The worker processes of a run, so far as the system tells."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [
-            int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-        ]
     except OSError:
         return []
+    return [int(child) for child in children if is_worker(int(child))]
+
+
+def is_worker(pid: int) -> bool:
+    """Whether a process is there and is a worker."""
+    try:
+        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 def _unless(right: bool, problem: str) -> list[str]:

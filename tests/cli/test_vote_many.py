@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
+from faults.trials import is_worker, worker_processes
 from tests.cli.conftest import ballot, lines, spawn
+from tests.waiting import PATIENCE, until
 
-PATIENCE = 120  # seconds to wait for what must happen
 posix = pytest.mark.skipif(os.name != "posix", reason="signals as on Unix")
 
 
@@ -61,22 +61,17 @@ def test_other_formats_and_a_file_of_voters_are_shared_out_too(run, tmp_path):
     assert run("vote", flat, "--voters", flat, "--workers", 2).out == paired.out
 
 
-def fed(tmp_path: Path, first: bytes) -> tuple[subprocess.Popen[bytes], list[str]]:
+def fed(tmp_path: Path, first: bytes) -> tuple[subprocess.Popen[bytes], list[int]]:
     """A run on two workers that has got some ballots and waits for more, and the workers' process ids."""
     process = spawn("vote", "-", "-o", tmp_path / "out.jsonl", "--workers", 2, "-s", "edit")
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     process.stdin.write(first)
     process.stdin.flush()
-    workers: list[str] = []
-    deadline = time.monotonic() + PATIENCE
-    while len(workers) < 2 and time.monotonic() < deadline and children.exists():
-        workers = [pid for pid in children.read_text().split() if _is_worker(pid)]
-        time.sleep(0.01)
-    if len(workers) < 2:
+    if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
         process.kill()
         process.communicate()
         pytest.skip("the system does not list the children of a process")
-    return process, workers
+    until(lambda: len(worker_processes(process.pid)) == 2)
+    return process, worker_processes(process.pid)
 
 
 @posix
@@ -84,7 +79,7 @@ def test_a_worker_that_is_killed_is_named_and_the_run_can_go_on(run, tmp_path):
     data, out = good(tmp_path / "in.jsonl"), tmp_path / "out.jsonl"
     rows = data.read_bytes().splitlines(keepends=True)
     process, workers = fed(tmp_path, b"".join(rows[:600]))
-    os.kill(int(workers[0]), signal.SIGKILL)
+    os.kill(workers[0], signal.SIGKILL)
     _, err = process.communicate(b"".join(rows[600:]), timeout=PATIENCE)
     assert process.returncode == 5
     assert b"a worker process was killed or ended early" in err
@@ -98,17 +93,7 @@ def test_workers_end_with_their_parent_however_it_ends(tmp_path):
     process, workers = fed(tmp_path, lines(*(ballot(i, "a b", "a c") for i in range(600))))
     process.kill()
     process.communicate()
-    deadline = time.monotonic() + PATIENCE
-    while any(map(_is_worker, workers)) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(map(_is_worker, workers))
-
-
-def _is_worker(pid: str) -> bool:
-    try:
-        return b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return False
+    until(lambda: not any(map(is_worker, workers)))
 
 
 def good(path: Path) -> Path:
