@@ -9,7 +9,7 @@ import pytest
 
 from rangevote.errors import MissingExtra, SetupError, UsageError
 from rangevote.evaluation.evaluate import compare
-from rangevote.evaluation.plot import Curve, CurvePoint, Panel, panels_of, plot_curves
+from rangevote.evaluation.plot import Curve, Panel, panels_of, plot_curves
 
 pytest.importorskip("matplotlib")
 
@@ -66,7 +66,7 @@ def test_a_missing_matplotlib_names_its_extra(monkeypatch):
 def test_a_comparison_becomes_a_panel_a_metric_and_a_curve_a_method():
     systems = {"b10": ["a b", "c"], "b2": ["a b c", "d"], "v2": ["a", "b"]}
     found = compare(systems, ["a b c", "d"], metrics=["length", "distinct_outputs"], resamples=0)
-    beams = {f"b{k}": CurvePoint("beam", k, True) for k in (10, 2)}
-    length, outputs = panels_of(found, {**beams, "v2": CurvePoint("vote", 2)})
-    assert length == Panel("length", [Curve("beam", [2, 10], [2, 1.5], True), Curve("vote", [2], [1])], 2)
+    points = {"b10": ("beam", 10), "b2": ("beam", 2), "v2": ("vote", 2)}
+    length, outputs = panels_of(found, points, ["beam"])
+    assert length == Panel("length", [Curve("beam", (2, 10), (2, 1.5), True), Curve("vote", (2,), (1,))], 2)
     assert outputs.label == "distinct outputs"

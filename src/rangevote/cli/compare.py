@@ -28,7 +28,6 @@ from rangevote.errors import UsageError, choose
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
-    from rangevote.evaluation.plot import CurvePoint
     from rangevote.hypothesis import Ballot
     from rangevote.tuning.choice import BestMember
 
@@ -135,7 +134,7 @@ def compare(
     if plot:
         from rangevote.evaluation.plot import AXES, panels_of, plot_curves
 
-        plot_curves(panels_of(comparison, points), plot, x_label=AXES[axis])
+        plot_curves(panels_of(comparison, points, baseline), plot, x_label=AXES[axis])
 
 
 def read_beams(paths: Sequence[str]) -> FileValues[Ballot]:
@@ -209,10 +208,8 @@ def parse_systems(arguments: Sequence[str], fewest: int = 2) -> dict[str, str]:
     return systems
 
 
-def curve_points(systems: Mapping[str, str], baselines: Sequence[str]) -> dict[str, CurvePoint]:
+def curve_points(systems: Mapping[str, str], baselines: Sequence[str]) -> dict[str, tuple[str, float]]:
     """Each system's method and x, as its name says."""
-    from rangevote.evaluation.plot import CurvePoint
-
     points = {}
     for name, path in systems.items():
         method, _, k = name.rpartition("@")
@@ -223,8 +220,8 @@ def curve_points(systems: Mapping[str, str], baselines: Sequence[str]) -> dict[s
                 f"name every file NAME@K=FILE, where K is a whole number above 0, for example "
                 f"'{name}@10={path}'."
             )
-        points[name] = CurvePoint(method, float(k), method in baselines)
-    methods = dict.fromkeys(point.method for point in points.values())
+        points[name] = method, float(k)
+    methods = dict.fromkeys(method for method, _ in points.values())
     for name in baselines:
         choose("method of --baseline", name, methods)
     return points

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -218,27 +218,21 @@ def _draw(axes: Any, panel: Panel, looks: dict[str, tuple[str, str]]) -> None:
 AXES = {"k": "beam size k", "voters": "number of voters"}
 
 
-@dataclass(frozen=True)
-class CurvePoint:
-    """Where a system stands: the method's name, its x, and whether it is a baseline."""
-
-    method: str
-    x: float
-    baseline: bool = False
-
-
-def panels_of(comparison: Comparison, points: Mapping[str, CurvePoint]) -> list[Panel]:
-    """A panel for each metric of a comparison, with a curve for each method."""
-    baselines = {point.method for point in points.values() if point.baseline}
+def panels_of(
+    comparison: Comparison, points: Mapping[str, tuple[str, float]], baselines: Collection[str] = ()
+) -> list[Panel]:
+    """A panel for each metric of a comparison, with a curve for each method; `points` has the method of each
+    system and its x, where it has one."""
     panels = []
     for name, metric in comparison.metrics.items():
         values: dict[str, list[tuple[float, float]]] = {}
         for system in comparison.systems:
-            if (point := points.get(system.name)) is not None:  # a member of a panel has no K
-                values.setdefault(point.method, []).append((point.x, system.scores[name].value))
-        curves = [
-            Curve(method, [x for x, _ in sorted(pairs)], [y for _, y in sorted(pairs)], method in baselines)
-            for method, pairs in values.items()
-        ]
+            if system.name in points:  # a member of a panel has no K
+                method, x = points[system.name]
+                values.setdefault(method, []).append((x, system.scores[name].value))
+        curves = []
+        for method, pairs in values.items():
+            places, heights = zip(*sorted(pairs), strict=True)
+            curves.append(Curve(method, places, heights, method in baselines))
         panels.append(Panel(metric.label, curves, comparison.references.get(name)))
     return panels
