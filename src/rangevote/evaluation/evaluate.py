@@ -213,15 +213,15 @@ def compare(
             against[key] = Against(gap.value, gap.interval, gap.p, above, below, sign_test(above, below))
         compared.append(SystemScores(name, scores, against))
     return Comparison(
-        tuple(compared),
-        evaluator.metrics,
-        {name: evaluator.signature(name) for name in evaluator.metrics},
-        evaluator.references(),
-        corpus.size,
-        corpus.references_per_item,
-        resamples,
-        seed,
-        p_value,
+        systems=tuple(compared),
+        metrics=evaluator.metrics,
+        signatures={name: evaluator.signature(name) for name in evaluator.metrics},
+        references=evaluator.references(),
+        items=corpus.size,
+        references_per_item=corpus.references_per_item,
+        resamples=resamples,
+        seed=seed,
+        p_value=p_value,
     )
 
 

@@ -402,29 +402,29 @@ def sample_report(
         changed = sum(q.stopped_at not in q.leaders for q in early)
         right = scores["stopped"] if labelled else None
         stopping = Stopping(confidence, scores["drawn"], len(early), changed, right)
-    curve = bins = error = None
+    curve, error, bins = None, None, tuple[Bin, ...]()
     if labelled:
         accuracies = [q.accuracy for q in questions]
         curve = risk_curve(columns["share"], [1 - accuracy for accuracy in accuracies])
         bins = calibration(columns["share"], accuracies)
         error = math.fsum(b.questions * abs(b.share - b.accuracy) for b in bins) / len(questions)
     return SampleReport(
-        measure.name,
-        len(questions),
-        (min(samples), max(samples)),
-        abstained,
-        scores["share"],
-        scores["entropy"],
-        scores["answers"],
-        {n: scores["maj", n] for n in sizes},
-        {n: scores["pass", n] for n in sizes},
-        stopping,
-        curve,
-        error,
-        bins or (),
-        SUBSETS if labelled and max(samples) > MOST_EXACT else 0,
-        resamples,
-        seed,
+        similarity=measure.name,
+        questions=len(questions),
+        samples=(min(samples), max(samples)),
+        abstained=abstained,
+        share=scores["share"],
+        entropy=scores["entropy"],
+        answers=scores["answers"],
+        maj_at={n: scores["maj", n] for n in sizes},
+        pass_at={n: scores["pass", n] for n in sizes},
+        stopping=stopping,
+        curve=curve,
+        calibration_error=error,
+        bins=bins,
+        subsets=SUBSETS if labelled and max(samples) > MOST_EXACT else 0,
+        resamples=resamples,
+        seed=seed,
     )
 
 
