@@ -18,6 +18,7 @@ pytest.importorskip("PIL")
 import rangevote as rv  # noqa: E402
 from rangevote.decoding import search  # noqa: E402
 from rangevote.decoding.beam import Beam  # noqa: E402
+from rangevote.engines.transformers import hypotheses_of  # noqa: E402
 from tests.decoding.compare import ranking  # noqa: E402
 from tests.decoding.every import EVERY  # noqa: E402
 from tests.decoding.models import Written  # noqa: E402
@@ -82,40 +83,26 @@ def loaded(hf):
 
 def generated(hf, name, inputs, mask, k, penalty, early, ends):
     """Transformers' hypotheses for each input: tokens without the end, whether it came, log P, score."""
-    options = {
-        "max_new_tokens": LIMIT,
-        "do_sample": False,
-        "return_dict_in_generate": True,
-        "output_scores": True,
-    }
+    options = {"max_new_tokens": LIMIT, "do_sample": False, "return_dict_in_generate": True}
     if k > 1:
         options |= {
             "num_beams": k,
             "num_return_sequences": k,
             "length_penalty": penalty,
             "early_stopping": early,
+            "output_scores": True,
         }
     batch = loaded(hf)._encoder.encode(inputs)[0]
     if not mask:
         batch.pop("attention_mask", None)
-    out = hf.generate(**batch, **options)
-    start = 1 if hf.config.is_encoder_decoder else batch["input_ids"].shape[1]
-    found = []
-    for row, sequence in enumerate(out.sequences[:, start:].tolist()):
-        if k > 1:  # what stands beyond a hypothesis' end is padding that can look like a token
-            length = int((out.beam_indices[row] >= 0).sum())
-            score = float(out.sequences_scores[row])
-            if score < -1e8:
-                continue  # a place that was never filled
-        else:
-            length = next((i + 1 for i, token in enumerate(sequence) if token in ends), LIMIT)
-            logs = [
-                step[row].log_softmax(-1)[token] for step, token in zip(out.scores, sequence, strict=False)
-            ]
-            score = float(sum(logs[:length]))
-        tokens, ended = sequence[:length], sequence[length - 1] in ends
-        found.append((tuple(tokens[:-1] if ended else tokens), ended, score * length**penalty, score))
-    return [found[i : i + k] for i in range(0, len(found), k)]
+    out = hf.generate(**batch, **options, output_logits=k == 1)
+    return [
+        [
+            (one.tokens, one.finished, one.logprob, one.logprob / (len(one.tokens) + one.finished) ** penalty)
+            for one in beams
+        ]
+        for beams in hypotheses_of(out, ends=ends, inputs=len(inputs))
+    ]
 
 
 def assert_parity(name, seed, k, lengths, mask, penalty, early, several):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from pathlib import Path
@@ -256,17 +255,3 @@ def test_what_is_no_converted_model_is_left_to_transformers_or_refused(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"\x06\x00\x00\x00\x10\x00TransformerSpec\x00")
     with pytest.raises(rv.SetupError, match="CTranslate2 cannot load"):
         rv.load(tmp_path)
-
-
-def test_the_command_generates_by_the_engine(real, tmp_path):
-    from rangevote.cli import run
-
-    (tmp_path / "names.txt").write_text("\n".join(SPELLED) + "\n", encoding="utf-8")
-    out, ballots = tmp_path / "out.jsonl", tmp_path / "ballots.jsonl"
-    asked = ["--candidates", "beam:4", "--voters", "sample:10", "-i", tmp_path / "names.txt", "-o", out]
-    assert run(list(map(str, ["generate", "-m", REAL, *asked, "--ballots", ballots]))) == 0
-    written = [json.loads(line) for line in ballots.read_text(encoding="utf-8").splitlines()]
-    assert [(len(b["candidates"]), len(b["voters"]), b["source"]) for b in written] == [
-        (4, 10, s) for s in SPELLED
-    ]
-    assert len(out.read_text(encoding="utf-8").splitlines()) == 4
