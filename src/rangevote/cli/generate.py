@@ -227,7 +227,7 @@ class GenerateOptions:
         client = Client(self.base_url, key=key, limits=limits, concurrency=self.concurrency)
         if key is not None and exposed(client.base_url):
             warn(f"the API key is sent to {client.base_url} unencrypted; use https if possible.")
-        return ServerElector(client, builder, plan, ahead=2 * self.concurrency, skip=skip)
+        return ServerElector(client, builder, plan, skip=skip)
 
 
 def exposed(url: str) -> bool:

@@ -141,7 +141,7 @@ class Client:
         if self._key is not None:
             self._headers["authorization"] = f"Bearer {self._key}"
         self._default_most, self._most_choices = most_choices, dict[tuple[object, ...], tuple[int, float]]()
-        self._concurrency, self._transport = concurrency, transport
+        self.concurrency, self._transport = concurrency, transport
         # a call takes one; None: not opened yet
         self._connections: asyncio.LifoQueue[httpx.AsyncBaseTransport | None]
         self._tls: ssl.SSLContext
@@ -149,7 +149,7 @@ class Client:
     async def __aenter__(self) -> Client:
         self._tls = httpx.create_ssl_context(trust_env=False)
         self._connections = asyncio.LifoQueue()
-        for _ in range(self._concurrency):
+        for _ in range(self.concurrency):
             self._connections.put_nowait(self._transport)
         return self
 

@@ -230,19 +230,12 @@ class ServerElector:
     """
 
     def __init__(
-        self,
-        client: Client,
-        builder: RequestBuilder,
-        plan: GenerationPlan,
-        *,
-        ahead: int = 32,
-        skip: bool = False,
+        self, client: Client, builder: RequestBuilder, plan: GenerationPlan, *, skip: bool = False
     ) -> None:
-        self._client, self._builder, self._plan = client, builder, plan
-        self._ahead, self._skip = ahead, skip
+        self._client, self._builder, self._plan, self._skip = client, builder, plan, skip
 
     def __call__(self, requests: Iterable[Request]) -> Generator[Elected | DataError, None, None]:
-        """The election for each request, or its error, in order; at most `ahead` run at a time."""
+        """The election for each request, or its error, in order; some elections run ahead."""
         loop, under_way = asyncio.new_event_loop(), deque[asyncio.Task[Elected | DataError]]()
         try:
             loop.run_until_complete(self._client.__aenter__())
@@ -264,7 +257,8 @@ class ServerElector:
         written while others wait.
         """
         room = asyncio.create_task(self._client.room())
-        pending = {under_way[0], room} if len(under_way) < self._ahead else {under_way[0]}
+        full = len(under_way) >= 2 * self._client.concurrency
+        pending = {under_way[0]} if full else {under_way[0], room}
         await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         room.cancel()
         return not under_way[0].done()
