@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
 import sys
 from collections import defaultdict
 from functools import cache
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import rangevote
+from tests.wheels import done
 
 ROOT = Path(rangevote.__file__).parent
 
@@ -134,8 +134,7 @@ def test_torch_is_loaded_only_by_what_computes_with_it():
 
 def loaded(script: str) -> set[str]:
     code = f"{script}\nimport sys; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return {name.partition(".")[0] for name in done.stdout.split()}
+    return {name.partition(".")[0] for name in done([sys.executable, "-c", code]).split()}
 
 
 @pytest.mark.parametrize(

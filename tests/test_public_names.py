@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
-import subprocess
 import sys
 from types import ModuleType
 
@@ -12,6 +11,7 @@ import pytest
 
 import rangevote as rv
 from tests.public_api import FILE, described
+from tests.wheels import done
 
 
 def test_the_public_names_are_sorted_documented_and_can_be_imported():
@@ -27,9 +27,7 @@ def test_the_public_names_are_sorted_documented_and_can_be_imported():
 def test_nothing_else_is_public():
     # in a fresh interpreter: what other tests imported from inside must not count
     script = "import rangevote as rv; [getattr(rv, n) for n in rv.__all__]; print(*vars(rv))"
-    printed = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    ).stdout
+    printed = done([sys.executable, "-c", script])
     public = {name for name in printed.split() if not name.startswith("_")}
     modules = {module.name for module in pkgutil.iter_modules(rv.__path__)}
     python = {"annotations", "importlib", "TYPE_CHECKING"}  # what __init__.py itself needs
