@@ -75,38 +75,37 @@ CLOSE: dict[str, Draw] = {
 }
 
 
+def decisions(grades: np.ndarray, looks: np.ndarray, alpha: float) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the package's rule names a winner at each look, and who leads then."""
+    wealth = np.maximum.accumulate(Bets(grades, np.zeros(grades.shape[1]), 1.0, looks).log_wealth(), axis=0)
+    left = wealth < -math.log(alpha)  # (looks, groups)
+    leaders = grades.cumsum(axis=0)[looks - 1].argmax(axis=1)
+    return (left.sum(axis=1) == 1) & left[np.arange(len(looks)), leaders], leaders
+
+
 def dealt(grades: np.ndarray, ends: list[int], alpha: float) -> Declared:
     """The package's rule for answers that came in batches, asked after each of them."""
     order, looks = deal(ends)
     grades = grades[order]
     grades = np.hstack([np.zeros((len(grades), 1)), grades])  # the answer that nobody gave leads when all tie
     columns = np.argsort(np.where(grades.any(axis=0), grades.argmax(axis=0), -1), kind="stable")
-    grades = grades[:, columns]
-    wealth = np.maximum.accumulate(Bets(grades, np.zeros(grades.shape[1]), 1.0, looks).log_wealth(), axis=0)
-    left = wealth < -math.log(alpha)  # (looks, groups)
-    leaders = grades.cumsum(axis=0)[looks - 1].argmax(axis=1)
-    asked = np.isin(looks, ends)
-    first_win = first(asked, left.sum(axis=1) == 1, left[np.arange(len(looks)), leaders], leaders)
-    if first_win.winner is None or first_win.voters is None:
-        return first_win
-    return Declared(int(looks[first_win.voters - 1]), int(columns[first_win.winner]) - 1)
+    voters, winner = first(np.isin(looks, ends), *decisions(grades[:, columns], looks, alpha))
+    if voters is None or winner is None:
+        return Declared(None, None)
+    return Declared(int(looks[voters - 1]), int(columns[winner]) - 1)
 
 
 def declared(grades: np.ndarray, alpha: float, *, within: float = 0.0) -> Declared:
     """The package's rule, asked after every voter."""
-    ends = np.arange(1, len(grades) + 1)
-    groups = np.arange(grades.shape[1])
-    if within:  # the wealth is that of whoever leads, so each leader is looked at by itself
-        for n in ends:
-            wealth = Bets(grades[:n], 0.0 * groups, 1.0, ends[:n], within).log_wealth()
-            leader = int(grades[:n].sum(axis=0).argmax())
-            if ((wealth.max(axis=0) >= -math.log(alpha)) | (groups == leader)).all():
-                return Declared(int(n), leader)
-        return Declared(None, None)
-    wealth = np.maximum.accumulate(Bets(grades, 0.0 * groups, 1.0, ends).log_wealth(), axis=0)
-    left = wealth < -math.log(alpha)  # (voters, groups)
-    leaders = grades.cumsum(axis=0).argmax(axis=1)
-    return first(left.sum(axis=1) == 1, left[ends - 1, leaders], leaders)
+    ends, groups = np.arange(1, len(grades) + 1), np.arange(grades.shape[1])
+    if not within:
+        return first(*decisions(grades, ends, alpha))
+    for n in ends:  # the wealth is that of whoever leads, so each leader is looked at by itself
+        wealth = Bets(grades[:n], 0.0 * groups, 1.0, ends[:n], within).log_wealth()
+        leader = int(grades[:n].sum(axis=0).argmax())
+        if ((wealth.max(axis=0) >= -math.log(alpha)) | (groups == leader)).all():
+            return Declared(int(n), leader)
+    return Declared(None, None)
 
 
 def first(*conditions: np.ndarray) -> Declared:
