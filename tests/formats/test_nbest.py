@@ -370,17 +370,3 @@ def test_ballots_without_id_are_numbered() -> None:
 def test_what_moses_cannot_hold_is_refused(ballot: Ballot, message: str) -> None:
     with pytest.raises(DataError, match=message):
         list(writer("moses")([ballot]))
-
-
-def test_flat_text_and_its_scores_are_read_back(tmp_path: Path) -> None:
-    scores = tmp_path / "lprobs"
-    scores.write_bytes(b"".join(writer("mbrs-logprobs")(BALLOTS)))
-    text = b"".join(writer("mbrs")(BALLOTS))
-    options = ReadOptions(per_source=2, logprobs=scores)
-    found = [entry.get().candidates for entry in read(io.BytesIO(text), options)]
-    assert found == [ballot.candidates for ballot in BALLOTS]
-
-
-def test_flat_text_needs_lists_of_one_size() -> None:
-    with pytest.raises(DataError, match="has 1 candidates where the first ballot has 2; the format"):
-        list(writer("mbrs")([BALLOTS[0], Ballot([Hypothesis("a")])]))

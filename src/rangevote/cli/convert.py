@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 @click.argument("source", metavar="FILE")
 @option(
     "--to NAME",
-    "Format to write: jsonl, csv, tsv, parquet, moses, mbrs or mbrs-logprobs. Default: by the name of the "
-    "output (.parquet, .csv, .tsv), otherwise jsonl.",
+    "Format to write: jsonl, csv, tsv, parquet or moses. Default: by the name of the output (.parquet, .csv, "
+    ".tsv), otherwise jsonl.",
 )
 @option("-o --output FILE", "Output file. Default: standard output.")
 @option("--force", "Overwrite an existing output file.")

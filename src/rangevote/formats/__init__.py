@@ -19,8 +19,6 @@ WRITERS = {
     "csv": "csv_tsv:write_samples",
     "tsv": "csv_tsv:write_samples",
     "moses": "nbest:write_moses",
-    "mbrs": "nbest:write_flat",
-    "mbrs-logprobs": "nbest:write_flat",
     "parquet": "parquet:write_rows",
 }
 

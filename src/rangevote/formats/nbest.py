@@ -271,51 +271,26 @@ def write_moses(ballots: Iterable[Ballot], format: str = "moses") -> Iterator[by
         if len(name.split()) != 1 or BAR in name:
             raise DataError(f"{name!r} cannot be an id in the format {format!r}", field="id")
         line_for(ballot, format)
-        lines = []
-        for i, hypothesis in enumerate(ballot.candidates):
-            text = _one_line(hypothesis, i, format)
-            if BAR in text:
-                problem = f"contains {BAR!r}, which separates fields there"
-                raise DataError(problem, field=f"candidates[{i}].text")
-            if hypothesis.sampled or hypothesis.weight is not None:
-                raise DataError(
-                    f"is a sample or has a weight, while the format {format!r} has probabilities only; keep "
-                    f"it in the format 'jsonl'",
-                    field=f"candidates[{i}]",
-                )
-            score = _known_logprob(hypothesis, i, format)
-            lines.append(f"{name} {BAR} {text} {BAR} F0= {score} {BAR} {score}\n")
+        lines = (_moses_line(name, h, f"candidates[{i}]") for i, h in enumerate(ballot.candidates))
         yield "".join(lines).encode()
 
 
-def write_flat(ballots: Iterable[Ballot], format: str) -> Iterator[bytes]:
-    """The flat text of mbrs: one text or one log-probability per line, equally many for each ballot."""
-    size = None
-    line_of = _one_line if format == "mbrs" else _known_logprob
-    for ballot in ballots:
-        line_for(ballot, format)
-        lines = [line_of(h, i, format) for i, h in enumerate(ballot.candidates)]
-        size = len(lines) if size is None else size
-        if len(lines) != size:
-            raise DataError(
-                f"has {len(lines)} candidates where the first ballot has {size}; the format "
-                f"{format!r} needs equally many",
-                field="candidates",
-            )
-        yield "".join(f"{line}\n" for line in lines).encode()
-
-
-def _known_logprob(hypothesis: Hypothesis, index: int, format: str) -> str:
-    if hypothesis.logprob is None:
-        problem = f"has no log-probability, which the format {format!r} needs"
-        raise DataError(problem, field=f"candidates[{index}].logprob")
-    return repr(float(hypothesis.logprob))
-
-
-def _one_line(hypothesis: Hypothesis, index: int, format: str) -> str:
+def _moses_line(name: str, hypothesis: Hypothesis, field: str) -> str:
     text = None if hypothesis.tool_calls else hypothesis.text
-    if text is not None and "\n" not in text and not text.endswith("\r"):
-        return text
-    problem = "has no text, which" if text is None else "contains a line end, which"
-    needs = "needs" if text is None else "cannot hold"
-    raise DataError(f"{problem} the format {format!r} {needs}", field=f"candidates[{index}].text")
+    if text is None:
+        raise DataError("has no text, which the format 'moses' needs", field=f"{field}.text")
+    if "\n" in text or text.endswith("\r"):
+        raise DataError("contains a line end, which the format 'moses' cannot hold", field=f"{field}.text")
+    if BAR in text:
+        raise DataError(f"contains {BAR!r}, which separates fields there", field=f"{field}.text")
+    if hypothesis.sampled or hypothesis.weight is not None:
+        raise DataError(
+            "is a sample or has a weight, while the format 'moses' has probabilities only; keep it in the "
+            "format 'jsonl'",
+            field=field,
+        )
+    if hypothesis.logprob is None:
+        problem = "has no log-probability, which the format 'moses' needs"
+        raise DataError(problem, field=f"{field}.logprob")
+    score = repr(float(hypothesis.logprob))
+    return f"{name} {BAR} {text} {BAR} F0= {score} {BAR} {score}\n"
