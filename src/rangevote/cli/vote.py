@@ -42,7 +42,7 @@ from rangevote.errors import DataError, SetupError, UsageError
 if TYPE_CHECKING:
     from rangevote.election.settings import Settings
     from rangevote.formats import ReadOptions
-    from rangevote.formats.reader import Chunk, SeenIds
+    from rangevote.formats.reader import Chunk, Entry, SeenIds
     from rangevote.formats.result_writer import ResultLine, ResultShape
 
 #: Formats of results.
@@ -135,8 +135,6 @@ def vote(
     vLLM or OpenAI n-best file; records of JSON, CSV, TSV or Parquet may have a list of outputs each, or be
     one sample each. Results are written in the order of the ballots.
     """
-    from rangevote.formats.reader import entry_chunks, open_format, read_chunks
-    from rangevote.kernel import PURE, WHY_PLAIN
     from rangevote.parallel import cores
 
     ballots = ballots or ("-",)
@@ -148,14 +146,7 @@ def vote(
         inputs = panel.paths
     check_inputs(inputs)
     check_one_winner(shape.text, settings.winners)
-    notes = Notes(quiet=quiet)
-    if WHY_PLAIN and not PURE:
-        notes.tell(WHY_PLAIN)
-    if reading.score_field and not settings.scores:
-        names = ",".join(f"{name}=0.1" for name in reading.score_field)
-        notes.warn(
-            f"--score-field has no effect: no score counts unless it has a weight (--score-weights {names})."
-        )
+    notes = _first_notes(settings, reading, quiet=quiet)
     given = click.get_current_context().params
     remembered = {
         name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
@@ -181,29 +172,20 @@ def vote(
     most = 1 if workers == 1 and "-" in inputs else ENTRIES
     refuse_input(output, inputs)
     with ExitStack() as files:
-        by_agreement = None
+        shares = None
         if panel is not None and settings.shares == AGREEMENT:
-            by_agreement = find_shares(files, panel, reading, settings)
-            remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **by_agreement.agreement.shares}
+            shares = find_shares(files, panel, reading, settings)
+            remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **shares.agreement.shares}
             settings = settings.replace(shares=remembered["shares"])
-            notes.tell(
-                f"shares by agreement over {by_agreement.note} (rounds: {by_agreement.agreement.rounds})."
-            )
+            notes.tell(f"shares by agreement over {shares.note} (rounds: {shares.agreement.rounds}).")
         source = "-" if "-" in inputs else ballots[0]
         sink = files.enter_context(
             open_output(output, source, remembered, resume=resume, force=force, table=table)
         )
-        begun = None if by_agreement is None else by_agreement.begun
-        if begun is None and panel is not None and len(inputs) > 1:
-            begun = panel.read(files, reading)
-        if begun is not None:
-            position: Position = begun[0]
-            format, reading = None, replace(reading, unique_ids=False)  # each file has been checked
-            chunks = entry_chunks(begun[1], most)
-        else:
-            stream, format, reading = open_format(ballots[0], reading)
-            files.callback(stream.close)
-            position, chunks = stream, read_chunks(stream, format, reading, most)
+        joined = None if shares is None else shares.begun
+        if joined is None and panel is not None and len(inputs) > 1:
+            joined = panel.read(files, reading)
+        position, chunks, format, reading = _chunks(files, ballots[0], joined, reading, most)
         voting = Voting(settings, shape, reading, format, allow_empty, compare=sys.stderr.isatty())
         lines = files.enter_context(closing(voting.lines(chunks, sink, workers, notes)))  # ends the workers
         bar = Bar(position, "voting", quiet=quiet)
@@ -211,8 +193,41 @@ def vote(
         counts = _write_all(
             lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty, pairs=shape.pair
         )
-    counts.tell_members(notes, settings, None if by_agreement is None else by_agreement.agreement)
+    counts.tell_members(notes, settings, None if shares is None else shares.agreement)
     return _exit_code(counts.skipped, bar.items)
+
+
+def _first_notes(settings: Settings, reading: ReadOptions, *, quiet: bool) -> Notes:
+    """Notes, with what can be said before anything is read."""
+    from rangevote.kernel import PURE, WHY_PLAIN
+
+    notes = Notes(quiet=quiet)
+    if WHY_PLAIN and not PURE:
+        notes.tell(WHY_PLAIN)
+    if reading.score_field and not settings.scores:
+        names = ",".join(f"{name}=0.1" for name in reading.score_field)
+        notes.warn(
+            f"--score-field has no effect: no score counts unless it has a weight (--score-weights {names})."
+        )
+    return notes
+
+
+def _chunks(
+    files: ExitStack,
+    path: str,
+    joined: tuple[Position, Iterator[Entry]] | None,
+    reading: ReadOptions,
+    most: int,
+) -> tuple[Position, Iterator[Chunk], str | None, ReadOptions]:
+    """The ballots in chunks, those of the file or those joined from several, with the position for the
+    progress bar, the format of what is left to decode, and how it is read."""
+    from rangevote.formats.reader import entry_chunks, open_format, read_chunks
+
+    if joined is not None:  # in each file the ids have been checked
+        return joined[0], entry_chunks(joined[1], most), None, replace(reading, unique_ids=False)
+    stream, format, reading = open_format(path, reading)
+    files.callback(stream.close)
+    return stream, read_chunks(stream, format, reading, most), format, reading
 
 
 def _output_table(
