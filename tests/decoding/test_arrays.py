@@ -107,14 +107,14 @@ def drawn_counts(kind, log_probs, truncation, points):
 CUTS = [
     (Truncation(), []),
     (Truncation(0.3), [("Temperature", 0.3)]),
-    *((Truncation(top_k=k), [("TopK", k)]) for k in (1, 7, 500)),
-    *((Truncation(top_p=p), [("TopP", p)]) for p in (0.05, 0.9)),
-    *((Truncation(min_p=p), [("MinP", p)]) for p in (0.01, 1.0)),
-    *((Truncation(epsilon=e), [("Epsilon", e)]) for e in (0.001, 0.9)),
-    (Truncation(0.5, top_k=5), [("Temperature", 0.5), ("TopK", 5)]),
-    (Truncation(2.0, top_p=0.8), [("Temperature", 2.0), ("TopP", 0.8)]),
-    (Truncation(2.0, min_p=0.1), [("Temperature", 2.0), ("MinP", 0.1)]),
-    (Truncation(2.0, epsilon=0.02), [("Temperature", 2.0), ("Epsilon", 0.02)]),
+    *((Truncation(1.0, "top_k", k), [("TopK", k)]) for k in (1, 7, 500)),
+    *((Truncation(1.0, "top_p", p), [("TopP", p)]) for p in (0.05, 0.9)),
+    *((Truncation(1.0, "min_p", p), [("MinP", p)]) for p in (0.01, 1.0)),
+    *((Truncation(1.0, "epsilon", e), [("Epsilon", e)]) for e in (0.001, 0.9)),
+    (Truncation(0.5, "top_k", 5), [("Temperature", 0.5), ("TopK", 5)]),
+    (Truncation(2.0, "top_p", 0.8), [("Temperature", 2.0), ("TopP", 0.8)]),
+    (Truncation(2.0, "min_p", 0.1), [("Temperature", 2.0), ("MinP", 0.1)]),
+    (Truncation(2.0, "epsilon", 0.02), [("Temperature", 2.0), ("Epsilon", 0.02)]),
 ]
 
 
@@ -140,12 +140,14 @@ def test_ties_of_the_last_of_the_top_k_all_stay_as_in_transformers(kind):
         log_probs = np.log(probabilities)
     wanted = warped(("TopK", 2))(probabilities)
     assert (wanted > 0).sum() == 5
-    assert drawn_counts(kind, log_probs, Truncation(top_k=2), 1000) == pytest.approx(wanted * 1000, abs=1)
+    assert drawn_counts(kind, log_probs, Truncation(1.0, "top_k", 2), 1000) == pytest.approx(
+        wanted * 1000, abs=1
+    )
 
 
-def kept(kind, log_probs, **cut):
+def kept(kind, log_probs, *cut):
     masses = kind(np.exp(log_probs - log_probs.max())[None])
-    return np.flatnonzero(np.asarray(truncated(masses, Truncation(**cut)))[0]).tolist()
+    return np.flatnonzero(np.asarray(truncated(masses, Truncation(1.0, *cut)))[0]).tolist()
 
 
 @both
@@ -153,11 +155,11 @@ def kept(kind, log_probs, **cut):
 def test_a_nucleus_is_the_smallest_there_is_and_of_equal_tokens_the_first_stay(kind, dtype):
     for n, p, size in [(10, 0.5, 5), (10, 0.7, 7), (10, 0.9, 9), (10, 0.51, 6), (10, 0.05, 1), (3, 1 / 3, 1)]:
         log_probs = np.full(n, -np.log(n), dtype=dtype)
-        assert kept(kind, log_probs, top_p=p) == list(range(size))
+        assert kept(kind, log_probs, "top_p", p) == list(range(size))
         if dtype == np.float32:  # as many as in transformers; in float64 0.1 is more than 1 - 0.9 there
             assert (warped(("TopP", p))(np.exp(log_probs)) > 0).sum() == size
     uneven = np.log(np.array([0.1, 0.2, 0.2, 0.3, 0.2], dtype=dtype))
-    assert [kept(kind, uneven, top_p=p) for p in (0.3, 0.5, 0.6, 0.7, 0.75)] == [
+    assert [kept(kind, uneven, "top_p", p) for p in (0.3, 0.5, 0.6, 0.7, 0.75)] == [
         [3],
         [1, 3],
         [1, 2, 3],
@@ -170,7 +172,7 @@ def test_a_nucleus_is_the_smallest_there_is_and_of_equal_tokens_the_first_stay(k
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_nucleus_of_everything_cuts_nothing_off(kind, dtype):
     log_probs = np.linspace(0, -60, 5000).astype(dtype)
-    assert len(kept(kind, log_probs, top_p=1.0)) == 5000
+    assert len(kept(kind, log_probs, "top_p", 1.0)) == 5000
 
 
 @both
@@ -188,7 +190,7 @@ def test_only_tokens_with_mass_are_drawn_the_first_at_0_and_the_last_just_below_
     assert first.tolist() == [int(row[0]) for row in possible]
     if dtype == np.float64:  # in float32 the sum of a block may round past its last token
         assert last.tolist() == [int(row[-1]) for row in possible]
-    for truncation in (Truncation(), Truncation(2.0, top_p=0.95), Truncation(top_k=3)):
+    for truncation in (Truncation(), Truncation(2.0, "top_p", 0.95), Truncation(1.0, "top_k", 3)):
         for uniforms in (rng.random(40), np.full(40, BELOW_1), rng.random(40) * 1e-18):
             drawn = draw_tokens(kind(scores), uniforms, truncation)
             assert (scores[np.arange(40), drawn] > -np.inf).all()
@@ -197,7 +199,12 @@ def test_only_tokens_with_mass_are_drawn_the_first_at_0_and_the_last_just_below_
 @both
 def test_where_nothing_can_be_drawn_there_is_no_token(kind):
     rows = kind(np.array([[-1.0, -2.0, -1.5], [-np.inf] * 3]))
-    for truncation in (Truncation(), Truncation(top_k=2), Truncation(top_p=0.5), Truncation(2.0, min_p=0.1)):
+    for truncation in (
+        Truncation(),
+        Truncation(1.0, "top_k", 2),
+        Truncation(1.0, "top_p", 0.5),
+        Truncation(2.0, "min_p", 0.1),
+    ):
         drawn = draw_tokens(rows, np.array([0.5, 0.5]), truncation)
         assert drawn[0] >= 0
         assert drawn[1] == -1

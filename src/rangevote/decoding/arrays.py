@@ -32,16 +32,14 @@ LEAST = float(np.finfo(np.float32).min)
 class Truncation:
     """Which tokens may be drawn: log-probs are divided by `temperature`, then the tail is cut off.
 
-    `top_k` keeps the k best, and ties of the last; `top_p` the smallest set of the best of those with a share
-    p of their mass; `min_p` what is at least min_p times as probable as the best; `epsilon` what has at least
-    that probability. The best token always stays.
+    With an `amount` of x the `cut` "top_k" keeps the x best, and ties of the last; "top_p" the fewest of the
+    best that have a share x of the mass; "min_p" what is at least x times as probable as the best; "epsilon"
+    what has at least a probability of x. The best token always stays.
     """
 
     temperature: float = 1.0
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    epsilon: float | None = None
+    cut: str | None = None
+    amount: float = 0.0
 
 
 def library(array: Array) -> Any:
@@ -170,19 +168,18 @@ def draw_tokens(scores: Array, uniforms: Floats, truncation: Truncation) -> Inte
 
 def truncated(masses: Array, truncation: Truncation) -> Array:
     """The masses (rows, vocabulary) with 0 where a token may not be drawn; the best always stays."""
-    if truncation == Truncation(truncation.temperature):
+    if truncation.cut is None:
         return masses
-    xp = library(masses)
-    best, total = xp.amax(masses, axis=1, keepdims=True), masses.sum(1)[:, None]
-    if truncation.top_k is not None:
-        edge = _largest(masses, min(truncation.top_k, masses.shape[1]))[0][:, -1:]
-        masses = xp.where(masses >= edge, masses, 0.0)
-    if truncation.top_p is not None:
-        masses = xp.where(_nucleus(masses, truncation.top_p), masses, 0.0)
-    for share, whole in ((truncation.min_p, best), (truncation.epsilon, total)):
-        if share is not None:
-            masses = xp.where(masses >= xp.minimum(share * whole, best), masses, 0.0)
-    return masses
+    xp, amount = library(masses), truncation.amount
+    if truncation.cut == "top_k":
+        kept = masses >= _largest(masses, min(int(amount), masses.shape[1]))[0][:, -1:]
+    elif truncation.cut == "top_p":
+        kept = _nucleus(masses, amount)
+    else:
+        best = xp.amax(masses, axis=1, keepdims=True)
+        whole = best if truncation.cut == "min_p" else masses.sum(1)[:, None]
+        kept = masses >= xp.minimum(amount * whole, best)
+    return xp.where(kept, masses, 0.0)
 
 
 def _nucleus(masses: Array, p: float) -> Array:

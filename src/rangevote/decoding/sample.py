@@ -33,13 +33,14 @@ class Sampling(Search):
     temperature: float = number(1.0, lambda value: 0 < value < np.inf, "a number above 0")
     seed: int = whole(0, 0)
 
-    #: The option that truncates, and its name in `Truncation`.
+    #: How to cut off the tail, and the option that says how much.
     _cut: ClassVar[tuple[str, str] | None] = None
 
     def truncation(self) -> Truncation:
         """Which tokens may be drawn."""
-        cuts = {} if self._cut is None else {self._cut[1]: getattr(self, self._cut[0])}
-        return Truncation(self.temperature, **cuts)
+        if self._cut is None:
+            return Truncation(self.temperature)
+        return Truncation(self.temperature, self._cut[0], getattr(self, self._cut[1]))
 
     def begin(self, task: Task) -> SearchState:
         return SampleState(self, task)
@@ -59,7 +60,7 @@ class TopK(Sampling):
     n: int
     _: KW_ONLY
     top: int = whole(10, 1)
-    _cut = "top", "top_k"
+    _cut = "top_k", "top"
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ class Nucleus(Sampling):
     n: int
     _: KW_ONLY
     p: float = number(0.9, lambda p: 0 < p <= 1, "a share above 0 and up to 1")
-    _cut = "p", "top_p"
+    _cut = "top_p", "p"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class MinP(Sampling):
     n: int
     _: KW_ONLY
     p: float = number(0.1, lambda p: 0 <= p <= 1, "a share from 0 to 1")
-    _cut = "p", "min_p"
+    _cut = "min_p", "p"
 
 
 class SampleState(SearchState):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -134,8 +134,10 @@ class RequestBuilder:
             body |= beam_fields(path, search.length_penalty)
         else:
             assert isinstance(search, Sampling)
-            cuts = asdict(search.truncation())
-            body |= {**dialect.off, **{name: value for name, value in cuts.items() if value is not None}}
+            truncation = search.truncation()
+            body |= {**dialect.off, "temperature": truncation.temperature}
+            if truncation.cut is not None:
+                body[truncation.cut] = truncation.amount
         if self.logprobs:
             body["logprobs"] = LOGPROBS[path]
         body = {name: value for name, value in {**body, **self.extra}.items() if value is not None}
