@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from rangevote.service.config import ServiceConfig
@@ -133,6 +134,12 @@ def test_prompts_come_alone_or_in_a_list():
 def test_only_parameters_that_the_service_or_its_operator_names_go_to_the_model(name):
     refused = refusal(**{name: {"a": "b"}})
     assert (refused.code, refused.param) == ("unsupported_parameter", name)
+
+
+def test_a_forwarded_field_may_have_any_type():
+    body = {"model": "tiny", "prompt": "a", "rangevote": {"rule": "merge"}, "response_format": "json"}
+    config = msgspec.structs.replace(CONFIG, forward=("response_format",))
+    assert read_request(body, None, config, "completions").body["response_format"] == "json"
 
 
 def test_roles_are_named_and_what_asks_for_no_tools_is_allowed():

@@ -207,16 +207,7 @@ def read_request(
         prompts = _prompts(read.prompt, config)
         passed["prompt"] = prompts[0]
     options = _options(read.rangevote, profile or (None if alias is None else alias.profile), config)
-    settings = options.settings(1)
-    by_ngrams = settings.measure.orders and settings.measure.decomposes
-    if asks_for_json(passed) and settings.merging is None and by_ngrams:
-        options = options.changed({"tokenize": "json", **options.election})
-    if settings.merging is not None and (schema := _schema(passed)) is not None:
-        options = msgspec.structs.replace(options, election={**options.election, "schema": schema})
-        try:
-            options.settings(1)
-        except RangevoteError as error:
-            raise invalid("response_format.json_schema", f"is wrong: {error}"[:300]) from None
+    options = _json_options(options, passed)
     if read.n > options.samples:
         raise invalid("n", f"must be at most the number of samples, {options.samples}")
     try:
@@ -247,15 +238,35 @@ def _body(
         raise invalid(error.field, f"is wrong: {error.problem}"[:300]) from None
 
 
+def _json_options(options: RequestOptions, body: Mapping[str, Any]) -> RequestOptions:
+    """The options for the format of the request: n-grams of JSON are its leaves, and merged JSON must fit the
+    schema."""
+    settings = options.settings(1)
+    if settings.merging is None:
+        by_ngrams = settings.measure.orders and settings.measure.decomposes
+        leaves = by_ngrams and asks_for_json(body)
+        return options.changed({"tokenize": "json", **options.election}) if leaves else options
+    if (schema := _schema(body)) is not None:
+        options = msgspec.structs.replace(options, election={**options.election, "schema": schema})
+        try:
+            options.settings(1)
+        except RangevoteError as error:
+            raise invalid("response_format.json_schema", f"is wrong: {error}"[:300]) from None
+    return options
+
+
 def asks_for_json(body: Mapping[str, Any]) -> bool:
-    wanted = body.get("response_format")
-    return isinstance(wanted, Mapping) and wanted.get("type") in ("json_object", "json_schema")
+    return _object(body, "response_format").get("type") in ("json_object", "json_schema")
+
+
+def _object(fields: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = fields.get(name)  # of any type, if the operator forwards the field
+    return value if isinstance(value, Mapping) else {}
 
 
 def _schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The schema that merged JSON must fit; None if there is none or its check could be endless."""
-    wanted = body.get("response_format", {}).get("json_schema")
-    schema = wanted.get("schema") if isinstance(wanted, Mapping) else None
+    schema = _object(_object(body, "response_format"), "json_schema").get("schema")
     if not isinstance(schema, Mapping) or find_spec("jsonschema") is None:
         return None
     text = msgspec.json.encode(schema)
