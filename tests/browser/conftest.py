@@ -55,7 +55,9 @@ class Watch:
 
     def page(self, page: Any) -> Any:
         page.on("request", self._asked)
-        page.on("console", lambda told: self.errors.append(told.text) if told.type == "error" else None)
+        page.on(
+            "console", lambda message: self.errors.append(message.text) if message.type == "error" else None
+        )
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         return page
 

@@ -135,10 +135,10 @@ def test_words_are_shaded_by_their_votes_and_show_who_else_says_them(page, figur
         votes[i + 1] += earned / 2
     assert shades == [math.ceil(5 * vote / max(votes) - 1e-9) for vote in votes]
     words.last.hover()
-    told = page.inner_text("#winner-votes .word-note")
+    note = page.inner_text("#winner-votes .word-note")
     others = [text for text in CAPTIONS if text != WINNER and says(text, "a bench")]
-    assert f"{len(others)} of 9 other outputs say a 2-gram with it too" in told
-    assert others[0] in told
+    assert f"{len(others)} of 9 other outputs say a 2-gram with it too" in note
+    assert others[0] in note
     words.first.focus()
     page.keyboard.press("ArrowRight")
     assert page.evaluate("document.activeElement.textContent") == "black"
@@ -178,9 +178,9 @@ def test_candidates_are_a_list_of_groups_with_their_scores_taken_apart(page, sho
     details = opened(page, 1)
     details.locator("button:text-matches('n-grams? more')").click()
     bars = details.locator(".by-ngram tbody tr td:last-child").all_inner_texts()
-    own = number(details.locator(".by-ngram tr.own td:last-child").inner_text())
-    assert own == pytest.approx(result.evidence[result.index], abs=1e-5)  # a bar of its own
-    assert sum(map(number, bars)) + own == pytest.approx(result.score, abs=1e-4)
+    evidence = number(details.locator(".by-ngram tr.own td:last-child").inner_text())
+    assert evidence == pytest.approx(result.evidence[result.index], abs=1e-5)  # a bar of its own
+    assert sum(map(number, bars)) + evidence == pytest.approx(result.score, abs=1e-4)
     total = details.locator(".by-ngram tfoot tr:last-child td:last-child").inner_text()
     assert number(total) == pytest.approx(result.score, abs=1e-5)
     page.select_option("#order-by", "probability")

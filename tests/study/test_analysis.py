@@ -77,8 +77,8 @@ def test_who_fails_the_attention_checks_is_left_out_and_checks_are_never_among_t
     judge(path, [1] * 6 + right, 0)
     judge(path, [-2] * 6 + right[:2] + [-1 if value == 0 else 0 for value in right[2:]], 1)
     result = findings(path)
-    told = [(person.checks_passed, person.checks_failed, person.excluded) for person in result.annotators]
-    assert told == [(4, 0, False), (2, 2, True)]
+    outcomes = [(person.checks_passed, person.checks_failed, person.excluded) for person in result.annotators]
+    assert outcomes == [(4, 0, False), (2, 2, True)]
     assert tuple(result.counts.answers.values()) == (0, 0, 0, 6, 0)
     assert result.complete
 

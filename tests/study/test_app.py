@@ -136,17 +136,17 @@ def test_the_completion_code_is_told_after_the_finish_and_not_before(open_page):
 
 def test_who_runs_the_study_sees_how_far_everybody_is_and_no_result(page):
     page.judge(page.first(), 2)
-    own, page.token = page.token, runner_token(page.store.study.annotators)
-    told = page.get("/api/progress").json()
-    assert told.keys() == {"title", "time", "people"}
+    annotator_token, page.token = page.token, runner_token(page.store.study.annotators)
+    progress = page.get("/api/progress").json()
+    assert progress.keys() == {"title", "time", "people"}
     fields = {"name", "assigned", "judged", "cannot", "comments", "seconds", "opened", "last", "finished"}
-    assert all(one.keys() == fields for one in told["people"])
-    people = [(one["judged"], one["assigned"], one["seconds"]) for one in told["people"]]
+    assert all(one.keys() == fields for one in progress["people"])
+    people = [(one["judged"], one["assigned"], one["seconds"]) for one in progress["people"]]
     assert people == [(1, 6, 0.9), (0, 6, None)]
     assert page.get("/api/session").status_code == 404  # it is no annotator's link
     for request in ("judgement", "finish"):
         assert page.post(request, message(page.first())).status_code == 404
-    page.token = own
+    page.token = annotator_token
     assert page.get("/api/progress").status_code == 404
     assert page.client.get("/progress").status_code == 200
 

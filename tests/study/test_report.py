@@ -91,16 +91,16 @@ def test_without_judgements_there_are_no_data_and_ties_alone_have_p_1(tmp_path):
 )
 def test_a_report_begins_with_a_verdict_in_words(tmp_path, values, words):
     found = findings(judged(tmp_path, len(values), values))
-    told = f"Result: {words}" + (" 1 item is a tie." if 0 in values else "")
-    assert verdict(found) == as_data(found)["verdict"] == told
-    assert as_text(found).startswith(told + "\n")
-    assert f'</h1>\n<p class="verdict">{html.escape(told)}</p>\n' in as_html(found)
+    expected = f"Result: {words}" + (" 1 item is a tie." if 0 in values else "")
+    assert verdict(found) == as_data(found)["verdict"] == expected
+    assert as_text(found).startswith(expected + "\n")
+    assert f'</h1>\n<p class="verdict">{html.escape(expected)}</p>\n' in as_html(found)
 
 
 def test_before_the_end_the_verdict_gives_no_p(tmp_path):
     begins = "Not complete: 9 of 10 judgements are there. So far voted is preferred in 9 of 9 decided items; "
-    told = verdict(findings(judged(tmp_path, 10, [1] * 9)))
-    assert told == begins + "p-values mean nothing before the end."
+    shown = verdict(findings(judged(tmp_path, 10, [1] * 9)))
+    assert shown == begins + "p-values mean nothing before the end."
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_before_the_end_the_verdict_gives_no_p(tmp_path):
 def test_agreement_is_told_in_words_and_as_a_number(tmp_path, second, words):
     first = [2, 1, 0, -1, -2, 2, 1, 0]
     number = f"{alpha(list(map(list, zip(first, second, strict=True)))):.3f}"
-    told = f"Agreement is {words}: Krippendorff's alpha (ordinal) is {number} on 8 items"
-    assert told in as_text(findings(judged(tmp_path, 8, first, second)))
+    expected = f"Agreement is {words}: Krippendorff's alpha (ordinal) is {number} on 8 items"
+    assert expected in as_text(findings(judged(tmp_path, 8, first, second)))
 
 
 def test_items_are_shown_with_texts_and_comments_the_most_disputed_first(tmp_path):
@@ -220,10 +220,10 @@ def test_every_sign_that_begins_a_formula_is_made_harmless(sign):
 def test_history_has_what_was_replaced_and_undone(tmp_path):
     path = study_file(tmp_path, 1)
     record(path, (0, 1), (0, None), (0, -2))
-    told = [
+    history_rows = [
         (row["shown"], row["supersedes"], row["counts"]) for row in rows(take_snapshot(path), history=True)
     ]
-    assert told == [(1, None, False), (None, 1, False), (-2, 2, True)]
+    assert history_rows == [(1, None, False), (None, 1, False), (-2, 2, True)]
     assert [row["shown"] for row in rows(take_snapshot(path))] == [-2]
     assert len(read(to_csv(take_snapshot(path), history=True))) == 3
 

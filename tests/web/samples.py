@@ -14,8 +14,10 @@ from tests.figure1 import CAPTIONS, LOGPROBS
 
 
 def ballot(texts: Sequence[str], logprobs: Sequence[float] | None = None, **fields: Any) -> rv.Ballot:
-    known = logprobs or [None] * len(texts)
-    return rv.Ballot([rv.Hypothesis(text=t, logprob=p) for t, p in zip(texts, known, strict=True)], **fields)
+    numbers = logprobs or [None] * len(texts)
+    return rv.Ballot(
+        [rv.Hypothesis(text=t, logprob=p) for t, p in zip(texts, numbers, strict=True)], **fields
+    )
 
 
 def panel(*outputs: tuple[str, str], **fields: Any) -> rv.Ballot:

@@ -28,8 +28,8 @@ HOW = "no type checker for JavaScript: apt-get install node-typescript"
 
 def structs(module: ModuleType) -> dict[str, Any]:
     """The structs of a module by name."""
-    own = {name: one for name, one in vars(module).items() if isinstance(one, type(Struct))}
-    return {name: one for name, one in own.items() if one.__module__ == module.__name__}
+    classes = {name: one for name, one in vars(module).items() if isinstance(one, type(Struct))}
+    return {name: one for name, one in classes.items() if one.__module__ == module.__name__}
 
 
 #: file -> names of types -> what Python sends; modules name them as `import("./answers").Election`.

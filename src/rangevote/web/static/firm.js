@@ -1,6 +1,6 @@
 // How firm the winner is, in one strip: every measure as a dot, every recount without one voter, the lead.
 
-import { brief, faint, make, problem, scrolling } from "./text.js";
+import { brief, faint, make, problem, scrolling, tableOf } from "./text.js";
 import { counted, fixed, grouped, percent, small } from "./numbers.js";
 import { bar, rowOf } from "./top.js";
 import { votersOf } from "./words.js";
@@ -96,7 +96,7 @@ function winnerTable(lists, names, elected) {
   if (!first || first instanceof Error) return [problem(lists[0])];
   const headings = lists.map((list, i) => {
     const many = list instanceof Error ? 0 : list.candidates;
-    return make("th", { scope: "col" }, names[i] + (many ? ` (k = ${grouped(many)})` : ""));
+    return names[i] + (many ? ` (k = ${grouped(many)})` : "");
   });
   /** @type {Line[]} */
   const result = first.measures.map(({ measure }, row) => ({
@@ -109,8 +109,7 @@ function winnerTable(lists, names, elected) {
     const name = make("th", { scope: "row" }, ...breakable(line.measure));
     return make("tr", { "data-measure": line.measure }, name, ...line.cells.map((cell) => winnerCell(cell, elected)));
   });
-  const table = make("table", { class: "numbers grid", id: "winner-table" }, make("caption", {}, "The winner under other similarities"));
-  table.append(make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Similarity"), ...headings)), make("tbody", {}, ...rows));
+  const table = tableOf({ class: "numbers grid", id: "winner-table" }, "The winner under other similarities", ["Similarity", ...headings], rows);
   const missing = result.filter((line) => !counts(line)).map((line) => `${line.measure} (${line.cells[0].why})`);
   const left = missing.length ? [faint(`Not counted: ${missing.join("; ")}`)] : [];
   return [faint(NOTE), scrolling("Winner by similarity and list", "", table), ...left];
@@ -154,10 +153,9 @@ function changeTable(election) {
       make("td", {}, small(change.margin)),
     ),
   );
-  const titles = ["Without", "Weight", "the winner is", "Margin"].map((title) => make("th", { scope: "col" }, title));
-  const table = make("table", { class: "numbers grid" }, make("caption", {}, "Other winners without single voters"));
-  table.append(make("thead", {}, make("tr", {}, ...titles)), make("tbody", {}, ...rows));
-  return [scrolling("Other winners without single voters", "low", table)];
+  const caption = "Other winners without single voters";
+  const table = tableOf({ class: "numbers grid" }, caption, ["Without", "Weight", "the winner is", "Margin"], rows);
+  return [scrolling(caption, "low", table)];
 }
 
 /** @param {import("./answers").Stability} result */

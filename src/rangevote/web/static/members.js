@@ -1,7 +1,7 @@
 // The members of a panel: each has a colour, and its name always stands beside it; what they did over the file.
 
 import { counted, grouped, percent } from "./numbers.js";
-import { faint, make, scrolling } from "./text.js";
+import { faint, make, scrolling, tableOf } from "./text.js";
 import { append } from "./unseen.js";
 
 /** Colours, and ways to fill a sign with each: further members begin again. */
@@ -91,9 +91,8 @@ export function showMembers(container, panel) {
     return make("tr", {}, make("th", { scope: "row" }, memberBadge(member.name)), ...cells.map((text) => make("td", {}, text)), twins);
   });
   const over = panel.ballots < panel.total ? `the first ${grouped(panel.ballots)} of ${counted(panel.total, "ballot")}` : counted(panel.ballots, "ballot");
-  const caption = make("caption", {}, `Over ${over}, of which ${grouped(panel.elected)} have a winner`);
-  const head = make("tr", {}, ...titles.map((title) => make("th", { scope: "col" }, title)));
-  const table = make("table", { class: "numbers", id: "member-table" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
+  const caption = `Over ${over}, of which ${grouped(panel.elected)} have a winner`;
+  const table = tableOf({ class: "numbers", id: "member-table" }, caption, titles, rows);
   container.replaceChildren(scrolling("Members of the panel", "", table), faint(explained(panel)));
 }
 

@@ -68,6 +68,18 @@ export function problem(error) {
 }
 
 /**
+ * A table of rows under a caption and the titles of its columns.
+ * @param {Record<string, string>} attributes
+ * @param {string} caption
+ * @param {string[]} titles
+ * @param {Node[]} rows
+ */
+export function tableOf(attributes, caption, titles, rows) {
+  const head = make("tr", {}, ...titles.map((title) => make("th", { scope: "col" }, title)));
+  return make("table", attributes, make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...rows));
+}
+
+/**
  * A box that scrolls, and can be scrolled by keys.
  * @param {string} label
  * @param {string} kind further classes
