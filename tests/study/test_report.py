@@ -145,7 +145,7 @@ def test_items_are_shown_with_texts_and_comments_the_most_disputed_first(tmp_pat
     assert "style-src 'sha256-" in page
     shown = as_text(found)
     assert re.search(r"two +4\.00 +\+2 -2 +safe \\u202egpj.exe", shown)
-    assert "cannot judge: 1 times; not counted" in shown
+    assert "cannot judge, not counted: 1" in shown
     data = as_data(found)["judged_items"]
     assert [item["item"] for item in data] == ["two", "one", "three"]
     assert data[1]["outputs"] == {"beam": "a man on a bench", "voted": "a man on a horse"}

@@ -267,7 +267,7 @@ def _notes(findings: Findings) -> list[str]:
         unit,
         f"ties, left out: {findings.ties:,}{unseen if plan.automatic else ''}",
         f"p: exact two-tailed sign test; interval: Clopper-Pearson; {STARS_NOTE}",
-        *([f"cannot judge: {findings.cannot_judge:,} times; not counted"] if findings.cannot_judge else []),
+        *([f"cannot judge, not counted: {findings.cannot_judge:,}"] if findings.cannot_judge else []),
         rule,
     ]
 
