@@ -190,13 +190,6 @@ def test_chrf_plus_plus_is_sacrebleus_under_both_kernels(monkeypatch):
     assert measure.matrix(columns(candidates), columns(voters)).tobytes() == grades.tobytes()
 
 
-def test_chrf_plus_plus_is_a_part_of_mixtures():
-    one, other = (rv.get_similarity(name) for name in ("chrf++", "overlap_2"))
-    given = columns(["a b c", "a b d", "(c)"])
-    mixed = rv.get_similarity("0.5*chrf+++0.5*overlap_2").matrix(given, given)
-    np.testing.assert_allclose(mixed, (one.matrix(given, given) + other.matrix(given, given)) / 2, atol=1e-15)
-
-
 @pytest.mark.parametrize(("order", "beta"), [(0, 2.0), (51, 2.0), (6, -1.0), (6, 101.0), (6, float("nan"))])
 def test_impossible_orders_and_betas_are_refused(order, beta):
     with pytest.raises(rv.UsageError, match=r"must be from 1 to 50, beta .* from 0 to 100"):

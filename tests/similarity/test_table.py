@@ -193,6 +193,7 @@ def test_a_named_measure_has_a_name_that_names_it_again(label):
         ("ChrF", "chrf"),
         ("ROUGE-L", "rouge_l"),
         ("0.5*BLEU-4+0.5*ChrF", "0.5*bleu_4+0.5*chrf"),
+        ("0.5*chrf+++0.5*overlap_2", "0.5*chrf+++0.5*overlap_2"),
         ("Blend", "overlap_1-4@0.25"),
     ],
 )
