@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 import rangevote as rv
 from rangevote.cli import cli
 from rangevote.election.rules import standardised
-from rangevote.election.settings import Settings, read_profile, write_tables
 from rangevote.errors import DataError, UsageError
 from rangevote.formats.jsonl import write_ballot
 from rangevote.hypothesis import Hypotheses, Hypothesis
@@ -112,38 +111,25 @@ def test_scores_that_are_no_finite_numbers_are_refused(score):
     assert caught.value.field == "candidates[0].scores.reward"
 
 
-def test_rules_without_voters_take_no_scores():
-    with pytest.raises(UsageError, match="nobody votes"):
-        Settings(rule="most_likely", scores={"reward": 1})
+PAIRS = list(zip(TEXTS, [0, 0, 3], strict=True))
+#: what the file looks like -> its content
+FILES = {
+    "nested.jsonl": json.dumps({"candidates": [{"text": t, "scores": {"reward": x}} for t, x in PAIRS]}),
+    "flat.jsonl": json.dumps({"candidates": [{"text": text, "reward": x} for text, x in PAIRS]}),
+    "beside.jsonl": json.dumps({"outputs": TEXTS, "reward": [0, 0, 3]}),
+    "grouped.jsonl": "\n".join(json.dumps({"id": 1, "text": text, "reward": x}) for text, x in PAIRS),
+    "table.csv": "id,text,reward\n" + "".join(f"1,{text},{x}\n" for text, x in PAIRS),
+}
 
 
-def test_a_profile_has_the_weights_of_scores(tmp_path):
-    path = tmp_path / "p.toml"
-    path.write_text(write_tables({"election": {"similarity": "overlap_2", "scores": {"a b": 0.5}}}))
-    assert read_profile(path) == {"similarity": "overlap_2", "scores": {"a b": 0.5}}
-
-
-BALLOT = {"nested": lambda x: {"scores": {"reward": x}}, "flat": lambda x: {"reward": x}}
-SHAPES = ("nested", "flat", "csv", "beside", "grouped")
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_scores_of_files_count(tmp_path, shape):
-    rewards, path = [0, 0, 3], tmp_path / ("in.csv" if shape == "csv" else "in.jsonl")
-    pairs = list(zip(TEXTS, rewards, strict=True))
-    if shape in BALLOT:
-        candidates = [{"text": text, **BALLOT[shape](x)} for text, x in pairs]
-        path.write_text(json.dumps({"id": 1, "candidates": candidates}))
-    elif shape == "csv":
-        path.write_text("id,text,reward\n" + "".join(f"1,{text},{x}\n" for text, x in pairs))
-    elif shape == "beside":
-        path.write_text(json.dumps({"id": 1, "outputs": TEXTS, "reward": rewards}))
-    else:
-        path.write_text("".join(json.dumps({"id": 1, "text": t, "reward": x}) + "\n" for t, x in pairs))
+@pytest.mark.parametrize(("name", "content"), FILES.items(), ids=FILES)
+def test_scores_of_files_count(tmp_path, name, content):
+    path = tmp_path / name
+    path.write_text(content)
     options = ["-s", "exact:last_number", "--score-field", "reward", "--score-weights", "reward=0.5"]
     done = CliRunner().invoke(cli, ["vote", str(path), "--scores", *options])
     assert done.exit_code == 0, done.output
-    expected = rv.elect(carrying(rewards), similarity="exact:last_number", scores={"reward": 0.5})
+    expected = rv.elect(carrying([0, 0, 3]), similarity="exact:last_number", scores={"reward": 0.5})
     written = json.loads(done.stdout)
     assert (written["index"], written["scores"]) == (2, expected.scores.tolist())
     assert written["signature"] == expected.signature

@@ -112,7 +112,8 @@ NOT = {
             f"{name} does not apply to rule='most_likely', under which nobody votes",
         )
         for name in ("min_share", "cutoff", "likelihood")
-    ],
+    ]
+    + [({"rule": "most_likely", "scores": {"reward": 1}}, "scores does not apply to rule='most_likely'")],
     ids=str,
 )
 def test_a_wrong_value_is_refused_with_what_it_must_be(options, message):
@@ -134,6 +135,7 @@ def test_what_is_written_is_read_again(tmp_path):
         "merge": True,
         "weights": None,
         "interval": [1.5, 2.0],
+        "scores": {"a b": 0.5},
     }
     text = write_tables({"one": options, "two": {"a": 1}}, "message\nin two lines")
     tomllib = pytest.importorskip("tomllib")
