@@ -144,3 +144,4 @@ def test_a_share_of_voters_is_that_of_the_group_also_for_n_grams():
     texts = ["a b", "b a", "a c", "d"]
     assert rv.elect(texts, similarity="overlap_1", min_share=0.5).index == 0  # "a b" and "b a" are one group
     assert rv.elect(texts, similarity="overlap_1", min_share=0.6).index is None
+    assert rv.elect(texts, similarity="overlap_1", min_score=0.9).index is None
