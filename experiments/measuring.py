@@ -8,7 +8,7 @@ best is seen on the test set, as in the paper; for "blend", which was fixed befo
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,13 @@ from experiments.voting import read_outputs
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
 from rangevote.evaluation.evaluate import Evaluator, Measured, selection, texts_of
 from rangevote.evaluation.metrics import Metric
-from rangevote.evaluation.significance import RESAMPLES, SEED, Difference, difference, resampled_sums
+from rangevote.evaluation.significance import (
+    RESAMPLES,
+    Difference,
+    difference,
+    paired_bootstrap,
+    resampled_sums,
+)
 from rangevote.hypothesis import Array
 
 #: method -> k -> outputs; k is 0 for what does not depend on it
@@ -115,21 +121,6 @@ def evaluate_voters(
             most, fewest = points[max(points)], points[min(points)]
             gains.setdefault(kind, {})[measure] = bootstrapped(deciding, most, fewest, resamples)
     write_json(output, {"items": size, "curves": curves, "gains": gains})
-
-
-def paired_bootstrap(
-    score: Callable[[Array], Array],
-    rows: Array,
-    baseline: Array,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Difference:
-    """Whether a system differs from a baseline, from both systems' statistics (sentences, s); `score` turns
-    sums (..., s) into scores (...)."""
-    width = rows.shape[1]
-    sums = resampled_sums(np.hstack([rows, baseline]), resamples=resamples, seed=seed)
-    observed = float(score(rows.sum(axis=0)) - score(baseline.sum(axis=0)))
-    return difference(score(sums[:, :width]), score(sums[:, width:]), observed)
 
 
 def bootstrapped(

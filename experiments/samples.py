@@ -29,13 +29,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from experiments.measuring import paired_bootstrap
 from experiments.settings import HERE, Folders
 from experiments.steps import write_json
 from experiments.tables import difference_cell
 from rangevote.evaluation.plot import Curve, Panel, plot_curves
 from rangevote.evaluation.risk_coverage import STEPS, risk_curve
 from rangevote.evaluation.samples import Question, sample_report, stop_sampling
+from rangevote.evaluation.significance import paired_bootstrap
 from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Array, Hypotheses
 from rangevote.similarity import get_similarity

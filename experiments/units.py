@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import rangevote as rv
-from experiments.measuring import paired_bootstrap
 from experiments.settings import HERE, ROOT, Folders
 from experiments.steps import write_json, write_table
 from rangevote.evaluation.corpus import EvaluationCorpus
 from rangevote.evaluation.evaluate import Evaluator
+from rangevote.evaluation.significance import paired_bootstrap
 from rangevote.evaluation.tables import Column, Table, TableRow, to_markdown
 from rangevote.hypothesis import Ballot
 

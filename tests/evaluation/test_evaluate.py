@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from rangevote.errors import DataError, MissingExtra, UnknownName, UsageError
-from rangevote.evaluation.evaluate import compare, selection, texts_of
+from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
 from rangevote.evaluation.metrics import METRICS, Metric, by_output, mean
 from rangevote.evaluation.tables import difference_table, evaluation_table, score_table, stars
 from rangevote.hypothesis import Ballot, Hypothesis
-from tests.evaluation.single import evaluate
 
 REFERENCES = [["a dog runs fast", "the dog runs"], ["a cat sits", "one cat is sitting there"], ["yes", "no"]]
 SOURCES = ["ein Hund", "eine Katze", "ja"]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rangevote.errors import UnknownName
 from rangevote.evaluation.corpus import EvaluationCorpus, WordUnits
+from rangevote.evaluation.evaluate import evaluate
 from rangevote.evaluation.metrics import METRICS, get_metric, sacre_bleu, word_bleu, word_matches
-from tests.evaluation.single import evaluate
 
 nltk = pytest.importorskip("nltk.translate.bleu_score")
 sacrebleu = pytest.importorskip("sacrebleu")

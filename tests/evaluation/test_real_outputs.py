@@ -9,9 +9,8 @@ import pytest
 
 import rangevote as rv
 from rangevote.evaluation.corpus import WordUnits
-from rangevote.evaluation.evaluate import compare, selection, texts_of
+from rangevote.evaluation.evaluate import compare, evaluate, selection, texts_of
 from rangevote.formats import read
-from tests.evaluation.single import evaluate
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.exists(), reason="the real data (../shared/data) are not here")

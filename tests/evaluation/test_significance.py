@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rangevote.errors import DataError, UsageError
+from rangevote.errors import DataError, UnknownName, UsageError
 from rangevote.evaluation import significance
 from rangevote.evaluation.evaluate import compare
 from rangevote.evaluation.metrics import mean
 from rangevote.evaluation.significance import (
     best_of_many,
     centred,
-    difference,
     interval,
     koehn,
+    paired_bootstrap,
     resampled_sums,
     sign_test,
     two_tailed,
@@ -78,23 +78,19 @@ def test_the_interval_of_a_mean_is_near_its_normal_one():
     assert found == pytest.approx(expected, abs=0.05)
 
 
-def bootstrap(ours, theirs):
-    """The difference of two means."""
-    sums = resampled_sums(np.hstack([beside_ones(ours), beside_ones(theirs)]))
-    return difference(mean(sums[:, :2]), mean(sums[:, 2:]), float(np.mean(ours) - np.mean(theirs)))
-
-
 def test_the_p_value_of_a_mean_difference_is_near_that_of_the_paired_t_test():
     generator = np.random.default_rng(8)
     first = generator.integers(0, 30, 500)
     second = first + generator.integers(-4, 6, 500)
     for shift in (0, 1):
         ours, theirs = second - shift, first
-        assert bootstrap(ours, theirs).p == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=0.02)
+        found = paired_bootstrap(mean, beside_ones(ours), beside_ones(theirs))
+        assert found.p == pytest.approx(stats.ttest_rel(ours, theirs).pvalue, abs=0.02)
 
 
 def test_a_system_compared_with_itself_differs_by_nothing():
-    found = bootstrap([3, 1, 4, 1, 5], [3, 1, 4, 1, 5])
+    rows = beside_ones([3, 1, 4, 1, 5])
+    found = paired_bootstrap(mean, rows, rows)
     assert (found.value, found.interval, found.p) == (0, (0, 0), 1)
 
 
@@ -138,11 +134,18 @@ def test_equally_good_systems_rarely_beat_the_base(binary):
     assert low / 200 <= 0.05 + 2 * (0.05 * 0.95 / 200) ** 0.5
 
 
-def test_what_cannot_be_resampled_is_refused():
-    with pytest.raises(DataError, match="there are no sentences to draw from"):
-        resampled_sums(np.ones((0, 2)))
-    with pytest.raises(UsageError, match="resamples must be 1 or more, got 0"):
-        resampled_sums(np.ones((3, 2)), resamples=0)
+@pytest.mark.parametrize(
+    ("rows", "base", "options", "error", "told"),
+    [
+        (0, 0, {}, DataError, r"there are no sentences to draw from"),
+        (3, 3, {"resamples": 0}, UsageError, r"resamples must be 1 or more, got 0"),
+        (3, 4, {}, DataError, r"shapes \(3, 2\) and \(4, 2\); both systems must"),
+        (3, 3, {"p_value": "kohn"}, UnknownName, r"unknown p-value 'kohn'\. Did you mean 'koehn'\?"),
+    ],
+)
+def test_what_cannot_be_resampled_is_refused(rows, base, options, error, told):
+    with pytest.raises(error, match=told):
+        paired_bootstrap(mean, np.ones((rows, 2)), np.ones((base, 2)), **options)
 
 
 # sections 4.1.4 and 4.2.4: captions and translations rated better and worse

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from experiments.data import Items
-from experiments.measuring import Measurer, Scores, answers, paired_bootstrap, questions
+from experiments.measuring import Measurer, Scores, answers, questions
+
+from rangevote.evaluation.significance import paired_bootstrap
 
 REFERENCES = [["a dog runs on the grass"], ["a man sits near a tree"], ["a bird is in the water"]]
 GOOD = [texts[0] for texts in REFERENCES]

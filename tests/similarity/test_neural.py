@@ -16,10 +16,9 @@ import pytest
 
 import rangevote as rv
 from rangevote.errors import MissingExtra, RangevoteWarning, SetupError
-from rangevote.evaluation.evaluate import compare
+from rangevote.evaluation.evaluate import compare, evaluate
 from rangevote.similarity import _named
 from rangevote.similarity.neural import Bertscore, Comet, Metricx, Scored
-from tests.evaluation.single import evaluate
 from tests.similarity.comet_stand_in import EncodingModel, JointModel, install
 from tests.similarity.samples import columns
 

@@ -1,4 +1,4 @@
-"""Measure systems: one, or several with the significance of their differences from the first."""
+"""Measure one system, or several with the significance of their differences from the first."""
 
 from __future__ import annotations
 
@@ -148,6 +148,26 @@ class Comparison:
         return self.systems[0]
 
 
+def evaluate(
+    outputs: Sequence[str],
+    references: Sequence[str | Sequence[str]] | None = None,
+    sources: Sequence[str] | None = None,
+    *,
+    metrics: MetricChoice = None,
+    units: WordUnits | None = None,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> Comparison:
+    """Measure one system.
+
+    >>> outputs, references = ["a dog runs", "a cat"], [["a dog runs"], ["a cat sits"]]
+    >>> evaluate(outputs, references, metrics=["bleu_1"]).first.scores["bleu_1"].value
+    81.87307530779819
+    """
+    systems = {"outputs": outputs}
+    return compare(systems, references, sources, metrics=metrics, units=units, resamples=resamples, seed=seed)
+
+
 def compare(
     systems: Mapping[str, Sequence[str]],
     references: Sequence[str | Sequence[str]] | None = None,
@@ -165,10 +185,6 @@ def compare(
     `systems` maps names to outputs, one per item; `references` has one or several texts for each item,
     `sources` one. All systems get the same resamples; `p_value` is one of `P_VALUES`. `progress` wraps
     the iteration over the names of the systems.
-
-    >>> outputs, references = ["a dog runs", "a cat"], [["a dog runs"], ["a cat sits"]]
-    >>> compare({"system": outputs}, references, metrics=["bleu_1"]).first.scores["bleu_1"].value
-    81.87307530779819
     """
     if not systems:
         raise UsageError("there are no systems to compare.")

@@ -123,6 +123,31 @@ def difference(scores: Array, baseline: Array, observed: float, p_value: str = "
     return Difference(observed, interval(differences), p)
 
 
+def paired_bootstrap(
+    score: Callable[[Array], Array],
+    rows: Array,
+    baseline: Array,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+    p_value: str = "two_tailed",
+) -> Difference:
+    """Whether a system differs from a baseline, given both systems' sentence statistics.
+
+    `rows` and `baseline` have shape (sentences, s), in the same order; `score` turns sums (..., s) into
+    scores (...).
+    """
+    if rows.shape != baseline.shape:
+        raise DataError(
+            f"the statistics have shapes {rows.shape} and {baseline.shape}; both systems must have been "
+            f"measured on the same sentences."
+        )
+    width = rows.shape[1]
+    sums = resampled_sums(np.hstack([rows, baseline]), resamples=resamples, seed=seed)
+    observed = float(score(rows.sum(axis=0)) - score(baseline.sum(axis=0)))
+    return difference(score(sums[:, :width]), score(sums[:, width:]), observed, p_value)
+
+
 def best_of_many(
     score: Callable[[Array], Array],
     rows: Array,
