@@ -221,15 +221,16 @@ def ensemble(found: Found) -> Iterator[str]:
         return
     chosen = found["chosen"]
     yield (
-        "The three seeds of Multi30k (label smoothing 0.1), which share a vocabulary. The ensemble averages "
-        "their probabilities at every step of one search. In the panel, each model searches by itself, all "
-        "hypotheses stand for election, and each model has an equal share of the vote. The models were "
-        "trained again for this part with the same settings (losses on the development set: "
+        f"{len(found['dev_loss'])} seeds of Multi30k (label smoothing 0.1), which share a vocabulary. The "
+        "ensemble averages their probabilities at every step of one search. In the panel, each model "
+        "searches by itself, all hypotheses stand for election, and each model has an equal share of the "
+        "vote. The models were trained again for this part, with the settings of the earlier ones (losses "
+        "on the development set: "
         f"{', '.join(f'{loss:.4f}' for loss in found['dev_loss'].values())}). "
         f"{found['looked_at']} settings were tried, all at k = 10 on the development set. The first "
         "ensemble and the first panel are the defaults and are kept by the rule above. Chosen: "
-        f"{chosen['ensemble']}; {chosen['panel']}. Members are the three models, each by itself; in the "
-        "first table with length normalisation."
+        f"{chosen['ensemble']}; {chosen['panel']}. Members are the single models, in the first table with "
+        "length normalisation."
     )
     yield settings_table(found["development"], "development set")
     for k, by_search in found["test"].items():
