@@ -70,9 +70,7 @@ def test_every_key_opens_and_goes_no_further(locked, upstream):
     assert "authorization" not in upstream.asked[0].headers
 
 
-def test_a_foreign_host_is_answered_by_healthz_alone(service):
-    foreign = service.http.get("/v1/models", headers={"host": "evil.example"})
-    assert (foreign.status_code, error_of(foreign)["code"]) == (400, "invalid_host")
+def test_healthz_is_answered_under_any_host_name(service):
     assert service.http.get("/healthz", headers={"host": "10.0.0.7:8720"}).json() == {"status": "ok"}
 
 

@@ -383,7 +383,7 @@ class ServerElection:
             standing.append(left[name] >= 0)
         return standing
 
-    def _parties(self) -> tuple[list[ServerChoice], list[ServerChoice] | None]:
+    def _choices(self) -> tuple[list[ServerChoice], list[ServerChoice] | None]:
         """The choices that stand for election, and those that vote (None: the same)."""
         sampled = self.sampled.usable
         if isinstance(self.candidates, Query):
@@ -394,7 +394,7 @@ class ServerElection:
         return list(compress(sampled, standing)), sampled
 
     def _ballot(self) -> Ballot:
-        candidates, voters = self._parties()
+        candidates, voters = self._choices()
         drawn = not (isinstance(self.candidates, Query) and self.candidates.beams)
         return Ballot(
             [hypothesis_of(choice, sampled=drawn) for choice in candidates],
@@ -455,18 +455,17 @@ class ServerElection:
         began, ballot = perf_counter(), self._ballot()
         result = self.vote(ballot)
         self.seconds += perf_counter() - began
-        voting = self.voting
         spared = [name for name, asked in self.asked.items() if not asked and name not in self.failing]
         return ElectionOutcome(
-            ballot,
-            result,
-            self.settings,
-            self.sampled.usage + self.searched.usage,
-            voting.asked,
-            {name: count for name, count in voting.counts.items() if count},
-            self.saved + self.drawn.size(spared),
-            self.certain,
-            self._parties()[0],
-            self.seconds,
-            self.asked,
+            ballot=ballot,
+            result=result,
+            settings=self.settings,
+            usage=self.sampled.usage + self.searched.usage,
+            asked=self.voting.asked,
+            counts={name: count for name, count in self.voting.counts.items() if count},
+            saved=self.saved + self.drawn.size(spared),
+            certain=self.certain,
+            choices=self._choices()[0],
+            seconds=self.seconds,
+            members=self.asked,
         )
