@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -105,12 +106,18 @@ def test_what_n_grams_and_voters_gave_sums_to_the_score(similarity, one):
 
 
 def test_lists_that_are_cut_keep_the_sum_in_their_rest(monkeypatch):
-    monkeypatch.setattr(page, "PARTS", 3)
+    monkeypatch.setattr(page, "VOTES", 3)
     elected = ElectedBallot(FIGURE, Settings())
     parts = page.score_parts(elected, elected.result.index)
     assert (len(parts.votes), parts.votes_rest.count) == (3, 7)
     listed = math.fsum(weight * grade for _, weight, grade in parts.votes)
     assert listed + parts.votes_rest.score == pytest.approx(elected.result.score, abs=1e-12)
+
+
+def test_more_fields_of_json_are_listed_than_votes():
+    text = json.dumps({f"field {i}": i for i in range(page.VOTES + 10)})
+    parts = page.score_parts(ElectedBallot(ballot([text, text]), Settings(similarity="exact:json")), 0)
+    assert [(field.agree, field.of) for field in parts.fields] == [(2, 2)] * (page.VOTES + 10)
 
 
 def test_each_n_gram_stands_where_its_words_are():

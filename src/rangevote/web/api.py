@@ -33,10 +33,10 @@ CUT = 1000
 ALL_TEXTS = 1_000_000
 #: Candidates and voters that are listed, best first.
 LISTED = 1000
-#: Digits after the point of a grade: more than the page shows.
+#: Digits after the point of a grade, as the page shows it.
 DIGITS = 4
-#: Votes of one candidate that are listed.
-PARTS = 20
+#: Votes for one candidate, and fields of its JSON, that are listed.
+VOTES, FIELDS = 20, 200
 #: Pairs of voter and candidate that are graded as soon as a ballot is opened.
 PAIRS = 2_000_000
 #: Fields of a result that the page gets as they are.
@@ -522,14 +522,14 @@ def score_parts(elected: ElectedBallot, index: int) -> Parts:
         return parts
     parts.earned = elected.ngram_votes.earned(index)
     if (fields := field_agreement(result, index)) is not None:
-        parts.fields = list(fields[:PARTS])
+        parts.fields = list(fields[:FIELDS])
     voters = range(len(result.voters))
     votes = sorted(
         zip(voters, result.weights.tolist(), elected.grades(voters, [index])[:, 0].tolist(), strict=True),
         key=lambda vote: -vote[1] * vote[2],
     )
-    left = votes[PARTS:]
-    parts.votes = votes[:PARTS]
+    left = votes[VOTES:]
+    parts.votes = votes[:VOTES]
     parts.votes_rest = VotesRest(len(left), math.fsum(weight * grade for _, weight, grade in left))
     return parts
 
