@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from itertools import groupby
 from pathlib import Path
 
 SPACE, SKIP, WORD, MARK, ALONE = range(5)
@@ -54,45 +55,36 @@ def lower(point: int) -> int:
 
 
 def kinds() -> list[int]:
-    """The kind of every code point. One that is not assigned is like its neighbours, else alone."""
-    known = [kind(point) for point in range(sys.maxunicode + 1)]
+    """The kind of every code point. Those that are not assigned are words between words, otherwise alone."""
+    runs = [(value, len(list(run))) for value, run in groupby(map(kind, range(sys.maxunicode + 1)))]
     filled: list[int] = []
-    start = 0
-    while start < len(known):
-        end = start
-        while end < len(known) and known[end] is None:
-            end += 1
-        if end > start:
-            before, after = filled[-1] if filled else None, known[end] if end < len(known) else None
-            filled += [WORD if before == after == WORD else ALONE] * (end - start)
-        if end < len(known):
-            filled.append(known[end] or 0)
-        start = end + 1
+    for i, (value, size) in enumerate(runs):
+        if value is None:
+            beside = [other for other, _ in runs[i - 1 : i + 2 : 2]]
+            value = WORD if beside == [WORD, WORD] else ALONE
+        filled += [value] * size
     return filled
 
 
 def rows() -> list[tuple[int, int, int]]:
     """The fewest rows from left to right: each goes on for as long as one shift serves."""
-    every, found = kinds(), []
+    every, table = kinds(), []
     shifts = [lower(point) - point for point in range(len(every))]
 
-    def serves(shift: int, point: int) -> bool:
-        if shift in (EVEN, ODD):
-            return shifts[point] == (1 if point % 2 == shift - EVEN else 0)
-        return shifts[point] == shift
+    def end_of(start: int, shift: int) -> int:
+        """Where a row with this shift ends."""
+        for point in range(start, len(every)):
+            expected = int(point % 2 == shift - EVEN) if shift in (EVEN, ODD) else shift
+            if every[point] != every[start] or shifts[point] != expected:
+                return point
+        return len(every)
 
     start = 0
     while start < len(every):
-        ends = {}
-        for shift in (shifts[start], EVEN, ODD):
-            end = start
-            while end < len(every) and every[end] == every[start] and serves(shift, end):
-                end += 1
-            ends[shift] = end
-        shift = max(ends, key=lambda one: (ends[one], one == shifts[start]))
-        found.append((start, every[start], shift))
-        start = ends[shift]
-    return found
+        shift = max((shifts[start], EVEN, ODD), key=lambda shift: end_of(start, shift))
+        table.append((start, every[start], shift))
+        start = end_of(start, shift)
+    return table
 
 
 if __name__ == "__main__":

@@ -74,16 +74,10 @@ WITH_MODELS: dict[str, Listing] = {
         extra="embedding",
     ),
     "comet": Listing(
-        "neural:comet",
-        "comet:Unbabel/wmt22-comet-da",
-        "COMET against the voter",
-        package="unbabel-comet",
+        "neural:comet", "comet:Unbabel/wmt22-comet-da", "COMET against the voter", package="unbabel-comet"
     ),
     "bleurt": Listing(
-        "neural:Bleurt",
-        "bleurt:lucadiliello/BLEURT-20",
-        "BLEURT against the voter",
-        package="bleurt-pytorch",
+        "neural:Bleurt", "bleurt:lucadiliello/BLEURT-20", "BLEURT against the voter", package="bleurt-pytorch"
     ),
     "metricx": Listing(
         "neural:Metricx",
