@@ -329,8 +329,7 @@ class Bertscore(NeuralMeasure):
 class RegressionMeasure(NeuralMeasure):
     """A model of transformers that gives one number, and its tokenizer; both by the user's package."""
 
-    #: The model's class, and the name of its output.
-    model_class: str
+    #: The name of the model's output.
     output: str
     batch_size = 16
 
@@ -339,16 +338,8 @@ class RegressionMeasure(NeuralMeasure):
         self.name = f"{type(self).__name__.lower()}:{model}"
 
     @abstractmethod
-    def tokenizer(self, library: ModuleType, path: str) -> Any:
-        """What reads texts for the model."""
-
-    @abstractmethod
     def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
         """Tensors of a batch, padded."""
-
-    def loaded(self, library: ModuleType, path: str) -> tuple[Any, Any]:
-        network = getattr(library, self.model_class).from_pretrained(path)
-        return network.eval().to(device()), self.tokenizer(library, path)
 
     def score(self, model: Any, texts: Sequence[Scored], vectors: dict[str, Any]) -> Sequence[float]:
         import torch
@@ -371,10 +362,11 @@ class Bleurt(RegressionMeasure):
     """
 
     module, package = "bleurt_pytorch", "bleurt-pytorch"
-    model_class, output = "BleurtForSequenceClassification", "logits"
+    output = "logits"
 
-    def tokenizer(self, library: ModuleType, path: str) -> Any:
-        return library.BleurtTokenizer.from_pretrained(path)
+    def loaded(self, library: ModuleType, path: str) -> tuple[Any, Any]:
+        network = library.BleurtForSequenceClassification.from_pretrained(path).eval().to(device())
+        return network, library.BleurtTokenizer.from_pretrained(path)
 
     def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
         _, candidates, references = map(list, zip(*texts, strict=True))
@@ -391,17 +383,18 @@ class Metricx(RegressionMeasure):
     """
 
     module, package = "metricx24.models", "metricx24"
-    model_class, output = "MT5ForRegression", "predictions"
+    output = "predictions"
     reads_source, higher_is_better = True, False
     worst = 25.0
     tokenizer_name = "google/mt5-xl"
     longest = 1536
 
-    def tokenizer(self, library: ModuleType, path: str) -> Any:
+    def loaded(self, library: ModuleType, path: str) -> tuple[Any, Any]:
         from transformers import AutoTokenizer
 
+        network = library.MT5ForRegression.from_pretrained(path).eval().to(device())
         brought = Path(path).is_dir() and any(Path(path).glob("*token*"))
-        return AutoTokenizer.from_pretrained(path if brought else self.tokenizer_name)
+        return network, AutoTokenizer.from_pretrained(path if brought else self.tokenizer_name)
 
     def encoded(self, tokenizer: Any, texts: Sequence[Scored]) -> Any:
         lines = [f"source: {t.source} candidate: {t.candidate} reference: {t.reference}" for t in texts]
