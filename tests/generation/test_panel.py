@@ -108,16 +108,17 @@ def test_several_models_vote_as_a_panel_with_equal_shares_or_those_given():
 
 
 @pytest.mark.filterwarnings("ignore::rangevote.RangevoteWarning")
-def test_a_model_that_fails_to_vote_is_left_out_and_named():
+@pytest.mark.parametrize("drawing", [{"voters": "sample:9"}, {"voters": "sample:9", "adaptive": 0.9}])
+def test_a_model_that_fails_to_vote_is_left_out_and_named(drawing):
     small, failing = model("ten"), Failing.train(["a b"], order=2)
     with pytest.warns(rv.RangevoteWarning, match=r"panel member 'broken' failed and is left out: .*too long"):
         [result] = rv.generate(
-            small, ["the bus"], voters="sample:9", voter_models={"small": small, "broken": failing}, **VOTED
+            small, ["the bus"], voter_models={"small": small, "broken": failing}, **drawing, **VOTED
         )
     assert (result.panel.shares, result.panel.left_out) == ({"small": 1.0}, ("broken",))
     assert "|panel:small=1|out:broken|" in result.signature
     with pytest.raises(rv.DataError, match="too long"):
-        rv.generate(small, INPUTS, voters="sample:9", voter_models={"broken": failing}, **VOTED)
+        rv.generate(small, INPUTS, voter_models={"broken": failing}, **drawing, **VOTED)
 
 
 @pytest.mark.parametrize(

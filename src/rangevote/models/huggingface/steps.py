@@ -312,7 +312,7 @@ class Prepared:
         net, kwargs = self.net, dict(self.kwargs)
         name = cache_name(kwargs)
         if name is not None:
-            kwargs[name] = shallow_copy(kwargs[name])  # what was prepared may be read again
+            kwargs[name] = shallow_copy(kwargs[name])  # a cache that the user began to fill stays as it is
         before = cached_tokens(kwargs.get("past_key_values"))  # what a user's own cache has of the prompt
         length = self.ids.shape[1] - before if 0 < before < self.ids.shape[1] else None
         inputs = net.prepare_inputs_for_generation(
