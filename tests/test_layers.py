@@ -107,7 +107,7 @@ def test_no_file_name_is_used_twice_but_for_a_reason():
     names = defaultdict(list)
     for path in FILES:
         folder = path.relative_to(ROOT).parts[0]
-        if path.name != "__init__.py" and folder != "cli" and "hub" not in path.parts:
+        if path.name != "__init__.py" and folder != "cli":
             names[path.name].append(path)
     assert {name for name, paths in names.items() if len(paths) > 1} == set(SHARED_NAMES)
 

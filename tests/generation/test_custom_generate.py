@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -228,41 +227,3 @@ def test_the_text_generation_pipeline_elects():
         [found] = beams(model, given, K, max_new_tokens=NEW)
         spoken = [words.decode(list(h.tokens or ()), skip_special_tokens=True) for h in found]
         assert answer == rv.elect(spoken, [h.logprob for h in found]).winner
-
-
-@pytest.fixture
-def modules(tmp_path, monkeypatch):
-    """Transformers copies code from folders; here to a place of the test's own."""
-    import transformers.dynamic_module_utils as dynamic
-
-    monkeypatch.setattr(dynamic, "HF_MODULES_CACHE", str(tmp_path))
-    monkeypatch.syspath_prepend(str(tmp_path))
-
-
-def test_a_folder_does_the_same_and_is_given_the_tokenizer(modules):
-    model, words = make("llama"), make_tokenizer()
-    given = inputs(model)
-    options = {"custom_generate": rv.custom_generate.folder, "trust_remote_code": True}
-    by_folder = generate(model, given, **options, similarity="overlap_1", num_return_sequences=2)
-    assert (
-        by_folder.tolist() == generate(model, given, similarity="overlap_1", num_return_sequences=2).tolist()
-    )
-    method = rv.custom_generate.with_options(tokenizer=words)
-    with_words = generate(model, given, **options, tokenizer=words)
-    assert with_words.tolist() == generate(model, given, custom_generate=method).tolist()
-
-
-def test_the_folder_has_all_that_a_repository_on_the_hub_needs():
-    from huggingface_hub import ModelCard
-    from transformers.dynamic_module_utils import check_python_requirements
-
-    folder = Path(rv.custom_generate.folder)
-    assert {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix != ".pyc"} == {
-        "README.md",
-        "custom_generate",
-        "custom_generate/generate.py",
-        "custom_generate/requirements.txt",
-    } | ({"custom_generate/__pycache__"} if (folder / "custom_generate" / "__pycache__").exists() else set())
-    card = ModelCard.load(folder / "README.md").data
-    assert (card.library_name, card.tags) == ("transformers", ["custom_generate"])
-    check_python_requirements(str(folder), "custom_generate/requirements.txt")  # raises where one is missing

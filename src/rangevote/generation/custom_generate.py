@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from inspect import Parameter, Signature
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rangevote.decoding import MAX_ROWS, get_search
@@ -70,11 +69,6 @@ class CustomGenerate:
     def with_options(self, **options: Any) -> CustomGenerate:
         """A copy with other options."""
         return CustomGenerate(**{**self.options, **options})
-
-    @property
-    def folder(self) -> str:
-        """For `generate(custom_generate=folder, trust_remote_code=True)`, which accepts a `tokenizer`."""
-        return str(Path(__file__).parent / "hub")
 
     def __call__(
         self,
