@@ -108,6 +108,7 @@ def test_a_sample_that_was_cut_off_in_its_reasoning_abstains():
         ("line:third", "'exact:line:last' or 'exact:line:first', got 'third'"),
         ("json:a..b", r"cannot read the path 'a..b' at '..b'; write it as items\[0\].price"),
         ("math:x", "write it as 'exact:math'"),
+        ("math x", "write it as 'exact:math'"),
         ("command:ls", "write it as 'exact:command=python -I'"),
         ("command='", "no closing quotation"),
         ("command=no-such-program-here x", "there is no program 'no-such-program-here'"),

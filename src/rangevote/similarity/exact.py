@@ -268,7 +268,8 @@ def get_key(named: str) -> Key:
         )
     make, example = MADE[match["name"]]
     mark = "=" if match["name"] == "command" else ":"
+    incomplete = match["mark"] != mark or not match["rest"]
     alone = match["name"] in _ALONE and not match["mark"]
-    if not alone and (match["mark"] != mark or not match["rest"] or match["name"] == "math"):
+    if (incomplete and not alone) or (match["name"] == "math" and match["rest"]):
         raise UsageError(f"cannot read exact:{named}; write it as 'exact:{example}'.")
     return make(match["rest"])
