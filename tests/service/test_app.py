@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rangevote.service.upstream import Upstream as ServiceUpstream
 from rangevote.service.upstream import count_votes
 from tests.engines.openai.upstream import SENTENCES, Asked, Reply, Upstream, well
 from tests.service.running import HEAD, MESSAGES, Running, error_of, texts
@@ -101,13 +100,13 @@ def test_metrics_are_text_that_prometheus_reads(service):
     assert inf.split()[-1] == str(int(service.metric("rangevote_election_seconds_count")))
 
 
-@pytest.mark.parametrize("where", ["check", "elect"])
-def test_a_bug_is_500_without_a_traceback(upstream, where):
+@pytest.mark.parametrize("where", ["app.read_request", "upstream.Upstream.elect"])
+def test_a_bug_is_500_without_a_traceback(upstream, monkeypatch, where):
     def broken(*arguments):
         raise RuntimeError("secret/path.py")
 
-    faulty = type("Faulty", (ServiceUpstream,), {where: broken})
-    with Running(upstream.url, upstream_type=faulty) as service:
+    monkeypatch.setattr(f"rangevote.service.{where}", broken)
+    with Running(upstream.url) as service:
         answer = service.ask()
     assert (answer.status_code, error_of(answer)["code"]) == (500, "internal_error")
     assert any('"error": "RuntimeError"' in line for line in service.log)

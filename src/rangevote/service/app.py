@@ -188,10 +188,7 @@ class Service:
                 return replace(request, endpoint=endpoint, sent=sent)
             return read_request(sent, profile, self._config, endpoint)
 
-        request = read() if len(content) <= SMALL else await run_in_threadpool(read)
-        for one in request.each():
-            self._upstream.check(one)
-        return request
+        return read() if len(content) <= SMALL else await run_in_threadpool(read)
 
     def _profile(self, request: Request) -> str | None:
         profile: str | None = request.path_params.get("profile")

@@ -8,7 +8,7 @@ files, name other hosts or run code.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
@@ -17,6 +17,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from rangevote.decoding import get_search
+from rangevote.engines.openai.sampling import is_greedy
 from rangevote.errors import DataError, RangevoteError
 from rangevote.formats.jsonl import convert
 from rangevote.service.config import RequestOptions, ServiceConfig
@@ -134,9 +136,12 @@ class PromptBody(CommonBody):
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """One request. `body` goes to the model, without the number of samples; `name` is the client's name for
-    the model. Each of several `prompts` has its own election. `sent` has the fields as the client sent them,
-    if `body` has others."""
+    """One request, answered by the one server (""), or by these `members` of the panel.
+
+    `body` goes to the model, without the number of samples; `name` is the client's name for the model. Each
+    of several `prompts` has its own election. `sent` has the fields as the client sent them, if `body` has
+    others.
+    """
 
     endpoint: Endpoint
     name: str
@@ -145,6 +150,7 @@ class CompletionRequest:
     stream: bool
     include_usage: bool
     options: RequestOptions
+    members: tuple[str, ...]
     prompts: tuple[Prompt, ...] = ()
     sent: Mapping[str, Any] = field(default_factory=dict)
 
@@ -208,18 +214,14 @@ def read_request(
         passed["prompt"] = prompts[0]
     options = _options(read.rangevote, profile or (None if alias is None else alias.profile), config)
     options = _json_options(options, passed)
-    if read.n > options.samples:
-        raise invalid("n", f"must be at most the number of samples, {options.samples}")
-    try:
-        options.settings(read.n)
-    except RangevoteError as error:
-        raise invalid("n", f"cannot be combined with the other options: {error}"[:300]) from None
+    members = _members(passed["model"], options, config)
+    _check_winners(read.n, options, members, greedy=is_greedy(passed))
     if read.stream_options is not None and not read.stream:
         raise invalid("stream_options", "needs stream")
     include_usage = read.stream_options is not None and read.stream_options.include_usage
     several = prompts if len(prompts) > 1 else ()
     return CompletionRequest(
-        endpoint, read.model, passed, read.n, read.stream, include_usage, options, several
+        endpoint, read.model, passed, read.n, read.stream, include_usage, options, members, several
     )
 
 
@@ -286,6 +288,41 @@ def _options(asked: Mapping[str, Any], profile: str | None, config: ServiceConfi
         param = "rangevote" if named is None else f"rangevote.{named}"
         raise ApiError(400, f"rangevote: {error}"[:300], code="invalid_value", param=param) from None
     return options
+
+
+def _members(model: str, options: RequestOptions, config: ServiceConfig) -> tuple[str, ...]:
+    """The members that answer a request: the one that it names as the model, otherwise those with a share."""
+    names = tuple(config.upstreams) or ("",)
+    if model in names:
+        return (model,)
+    shares = options.election.get("shares", names)
+    members = tuple(name for name in names if name in shares)
+    if isinstance(shares, str) or not members or len(members) < len(shares):
+        listed = ", ".join(config.upstreams) or "none"
+        raise invalid("rangevote.shares", f"must be of the panel's members: {listed}")
+    if len(members) > 1 and isinstance(options.candidates, str):
+        raise invalid("rangevote.candidates", "must be a number of samples: a panel has no search")
+    if options.samples < len(members):
+        message = f"must be at least {len(members)}, the number of members of the panel"
+        raise invalid("rangevote.samples", message)
+    return members
+
+
+def _check_winners(n: int, options: RequestOptions, members: Sequence[str], *, greedy: bool) -> None:
+    """Refuse more winners than there are candidates."""
+    if n > options.samples:
+        raise invalid("n", f"must be at most the number of samples, {options.samples}")
+    try:
+        options.settings(n)
+    except RangevoteError as error:
+        raise invalid("n", f"cannot be combined with the other options: {error}"[:300]) from None
+    most = options.candidates
+    if isinstance(most, str):
+        most = get_search(most).size
+    elif greedy:
+        most = len(members)  # whatever the request says
+    if most is not None and most < n:
+        raise invalid("n", f"must be at most the number of candidates, {most}")
 
 
 def _check_messages(messages: list[RequestMessage], config: ServiceConfig) -> None:

@@ -36,7 +36,7 @@ from rangevote.formats.choices import CHAT, COMPLETIONS
 from rangevote.generation.plan import Escalation
 from rangevote.hypothesis import Ballot
 from rangevote.service.config import ServiceConfig
-from rangevote.service.errors import ApiError, invalid
+from rangevote.service.errors import ApiError
 from rangevote.service.metrics import Metrics
 from rangevote.service.requests import CompletionRequest
 
@@ -124,43 +124,9 @@ class Upstream:
         answers = await asyncio.gather(*calls, return_exceptions=True)
         return not all(isinstance(answer, UpstreamError) for answer in answers)
 
-    def check(self, request: CompletionRequest) -> None:
-        """Refuse requests that these servers cannot answer."""
-        options, most = request.options, request.options.candidates
-        members = self._members(request)
-        if len(members) > 1:
-            if isinstance(most, str):
-                raise invalid("rangevote.candidates", "must be a number of samples: a panel has no search")
-            if options.samples < len(members):
-                raise invalid(
-                    "rangevote.samples",
-                    f"must be at least {len(members)}, the number of members of the panel",
-                )
-        elif not members:
-            members = tuple(self.config.upstreams)
-            raise invalid(
-                "rangevote.shares", f"must be of the panel's members: {', '.join(members) or 'none'}"
-            )
-        if isinstance(most, str):
-            most = get_search(most).size
-        elif is_greedy(request.body):
-            most = len(members)  # whatever the request says
-        if most is not None and most < request.n:
-            raise invalid("n", f"must be at most the number of candidates, {most}")
-
-    def _members(self, request: CompletionRequest) -> tuple[str, ...]:
-        """The members that answer a request: the one it names, otherwise those that have a share; none if a
-        name in the shares is unknown."""
-        if (name := request.body["model"]) in self.clients:
-            return (name,)
-        shares = request.options.election.get("shares", self.clients)
-        if isinstance(shares, str) or not shares.keys() <= self.clients.keys():
-            return ()
-        return tuple(name for name in self.clients if name in shares)
-
     async def elect(self, request: CompletionRequest, deadline: float) -> ElectionOutcome:
         try:
-            return await UpstreamElection(self, self._members(request), request, deadline).elect()
+            return await UpstreamElection(self, request, deadline).elect()
         except DataError as error:  # a choice that cannot be a hypothesis, or no beam
             message, code = "the model's server failed to answer", "upstream_shape"
             if isinstance(error, NoBeams):
@@ -171,10 +137,8 @@ class Upstream:
 class UpstreamElection(ServerElection):
     """The election for one request, by one server or several."""
 
-    def __init__(
-        self, upstream: Upstream, members: tuple[str, ...], request: CompletionRequest, deadline: float
-    ) -> None:
-        options, self._upstream = request.options, upstream
+    def __init__(self, upstream: Upstream, request: CompletionRequest, deadline: float) -> None:
+        options, members, self._upstream = request.options, request.members, upstream
         settings, panel = options.settings(request.n), len(members) > 1
         if panel:
             shares = settings.shares or dict.fromkeys(members, 1.0)
@@ -186,8 +150,8 @@ class UpstreamElection(ServerElection):
         super().__init__(
             upstream.clients,
             settings,
-            _beams(request, members) if isinstance(options.candidates, str) else options.candidates,
-            None if options.voters == "candidates" else _samples(request, size, members),
+            _beams(request) if isinstance(options.candidates, str) else options.candidates,
+            None if options.voters == "candidates" else _samples(request, size),
             confidence=options.adaptive if request.n == 1 else None,
             within=options.within,
             escalate=Escalation.of(options.escalate) if options.escalate and panel else None,
@@ -232,19 +196,19 @@ class UpstreamElection(ServerElection):
         return count_votes(ballot, self.settings)
 
 
-def _samples(request: CompletionRequest, size: int, members: tuple[str, ...]) -> Query:
+def _samples(request: CompletionRequest, size: int) -> Query:
     """The client's query, with log-probabilities if the election needs them."""
     path, body = PATHS[request.endpoint], dict(request.body)
     if needs_logprobs(request.options.settings(request.n)):
         body["logprobs"] = body.get("logprobs") or LOGPROBS[path]
-    return Query(path, body, size, request.body.get("seed"), members=members)
+    return Query(path, body, size, request.body.get("seed"), members=request.members)
 
 
-def _beams(request: CompletionRequest, members: tuple[str, ...]) -> Query:
+def _beams(request: CompletionRequest) -> Query:
     path = PATHS[request.endpoint]
     body = {name: value for name, value in request.body.items() if name not in OF_SAMPLING}
     size = get_search(str(request.options.candidates)).size
-    return Query(path, {**body, **beam_fields(path)}, size, beams=True, members=members)
+    return Query(path, {**body, **beam_fields(path)}, size, beams=True, members=request.members)
 
 
 def count_votes(ballot: Ballot, settings: Settings) -> Result:
