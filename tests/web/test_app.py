@@ -76,7 +76,7 @@ def test_ballots_are_found_by_any_id(client):
     assert client.get("/api/find", params={"id": "é/?"}).json() == {"number": 1}
     assert client.get("/api/find", params={"id": "x"}).json() == {"number": None}
     first, second = client.get("/api/ballots?page=0").json()
-    assert (first["id"], first["winner"], first["changed"], first["same"]) == ("figure 1", WINNER, True, 2)
+    assert (first["id"], first["winner"], first["changed"], first["stays"]) == ("figure 1", WINNER, True, 0.2)
     assert (second["id"], second["winner"]) == ("é/?", None)
     assert "there are no candidates" in second["error"]
 

@@ -33,7 +33,9 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
         by_hand = rv.elect(rv.Ballot(one.candidates, others), **options)
         margin = math.inf if by_hand.margin is None else by_hand.margin
         winner = changed[voter].winner if voter in changed else result.index
-        if winner != by_hand.index:  # only where rounding decides
+        if by_hand.winner is None:
+            assert (changed[voter].winner, changed[voter].margin) == (None, None)
+        elif winner != by_hand.index:  # only where rounding decides
             assert margin < 1e-11
         elif voter in changed:
             assert changed[voter].margin == pytest.approx(margin, abs=1e-10)
@@ -41,6 +43,7 @@ def test_leaving_a_voter_out_gives_the_winner_of_an_election_without_it(one, sim
             margins.append(margin)
     assert found.tried == found.voters == len(one.candidates)
     assert found.same + len(changed) == found.tried
+    assert found.firm == (found.same >= 0.9 * found.tried)
     if min(margins, default=math.inf) < math.inf:
         assert found.smallest_margin == pytest.approx(min(margins), abs=1e-10)
     else:
@@ -58,6 +61,13 @@ def test_leaving_out_a_voter_of_nearly_all_weight_counts_the_others_exactly(x):
     [change] = found.changes
     assert (change.voter, change.winner) == (0, by_hand.index)
     assert change.margin == pytest.approx(by_hand.margin, rel=1e-9)
+
+
+def test_without_the_only_voter_that_does_not_abstain_nobody_wins():
+    found = clusters.stability(ElectedBallot(ballot(["", "a"]), Settings(similarity="overlap_1")))
+    assert (found.tried, found.same, found.firm) == (2, 1, False)
+    [change] = found.changes
+    assert (change.voter, change.winner, change.margin) == (1, None, None)
 
 
 def test_without_voters_or_a_winner_nothing_is_left_out():

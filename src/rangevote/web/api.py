@@ -64,10 +64,9 @@ class About(Struct):
 
 
 class BallotRow(Struct):
-    """One ballot in the list. `tried` voters were left out one by one; in `same` cases the winner stayed.
-
-    `gain`: chrF of the winner minus chrF of the most likely candidate, against the references.
-    """
+    """One ballot in the list. `stays`: the share of voters without whom the winner stays, one by one; `firm`
+    is that of `Stability`. `gain`: chrF of the winner minus chrF of the most likely candidate, against the
+    references."""
 
     number: int
     id: str | int | None
@@ -79,8 +78,8 @@ class BallotRow(Struct):
     changed: bool | None = None
     margin: float | None = None
     near_tie: bool | None = None
-    tried: int | None = None
-    same: int | None = None
+    stays: float | None = None
+    firm: bool | None = None
     gain: float | None = None
     error: str | None = None
 
@@ -154,23 +153,25 @@ class Group(Struct):
 
 
 class Change(Struct):
-    """Without this voter another candidate wins."""
+    """Without this voter another candidate wins, or nobody."""
 
     voter: int
     weight: float
-    winner: int
+    winner: int | None
     margin: float | None
 
 
 class Stability(Struct, kw_only=True):
     """The elections in which one of the `tried` voters of most weight is left out; `same` winners stay.
 
-    `why` says why none was tried. `smallest_margin` is the winner's smallest in these elections.
+    `firm`: nearly all stay. `why` says why none was tried. `smallest_margin` is the winner's smallest in
+    these elections.
     """
 
     voters: int
     tried: int = 0
     same: int = 0
+    firm: bool | None = None
     changes: list[Change] = []
     smallest_margin: float | None = None
     why: str | None = None
@@ -338,8 +339,9 @@ def title(ballot: Ballot) -> str:
 def ballot_row(elected: ElectedBallot, number: int, stability: Stability) -> BallotRow:
     """A ballot in the list, with the outcome of its election."""
     ballot, result = elected.ballot, elected.result
-    row = BallotRow(number, ballot.id, title(ballot), tried=stability.tried, same=stability.same)
-    row.no_winner = result.no_winner
+    row = BallotRow(number, ballot.id, title(ballot), no_winner=result.no_winner, firm=stability.firm)
+    if stability.tried:
+        row.stays = stability.same / stability.tried
     if result.no_winner is not None:
         return row
     merged = _merged(result)

@@ -47,6 +47,8 @@ BASELINES = ("most_likely", "length_normalised")
 PAIRS = 4_000_000
 #: Rows and columns of grades that are shown.
 GRADED = 100
+#: The share of recounts without one voter from which on a winner is called firm.
+FIRM = 0.9
 #: Left-out voters whose new winner is listed.
 CHANGES = 100
 #: Clusters that get a name, and the words of a name and of a text that is read for it.
@@ -202,14 +204,23 @@ def stability(elected: ElectedBallot) -> Stability:
     winners = np.where(left == best, places, np.inf).argmin(axis=1)  # (tried,)
     margins = best[:, 0] - _best_of_others(left, winners, result)
     same = winners == result.leader
+    needed = _only_speaker(result, voting, tried_grades)
+    if needed in tried:
+        same[tried.index(needed)] = False
     changes = [
-        Change(tried[row], float(result.weights[tried[row]]), int(winners[row]), finite(float(margins[row])))
+        Change(
+            voter=tried[row],
+            weight=float(result.weights[tried[row]]),
+            winner=None if tried[row] == needed else int(winners[row]),
+            margin=None if tried[row] == needed else finite(float(margins[row])),
+        )
         for row in np.flatnonzero(~same)[:CHANGES].tolist()
     ]
     return Stability(
         voters=len(voting),
         tried=len(tried),
         same=int(same.sum()),
+        firm=bool(same.sum() >= FIRM * len(tried)),
         changes=changes,
         smallest_margin=finite(float(margins[same].min(initial=np.inf))),
     )
@@ -223,6 +234,15 @@ def _why_no_recount(result: Result, voting: int) -> str | None:
     if voting < 2:
         return "there is one voter; without it nobody votes." if voting else "nobody voted."
     return None
+
+
+def _only_speaker(result: Result, voting: Sequence[int], grades: Array) -> int | None:
+    """The voter without whom all abstain, so that nobody is elected."""
+    if np.count_nonzero(grades.any(axis=1)) > 1:
+        return None
+    keys = result.similarity.keys(result.voters.pick(voting))
+    speakers = [voter for voter, key in zip(voting, keys, strict=True) if key is not None]
+    return speakers[0] if len(speakers) == 1 else None
 
 
 def _without(result: Result, tried: Sequence[int], grades: Array) -> Array:

@@ -61,7 +61,7 @@ function recounts(election, without) {
   const voters = [...votersOf(election).values()].filter((row) => row.weight > 0);
   const items = voters.map((row) => {
     const change = changed.get(row.index);
-    const label = `Without “${row.text.slice(0, 120)}” (${percent(row.weight)} of the vote) ${change ? "another wins" : "the winner stays"}`;
+    const label = `Without “${row.text.slice(0, 120)}” (${percent(row.weight)} of the vote) ${!change ? "the winner stays" : change.winner === null ? "nobody wins" : "another wins"}`;
     const attributes = { class: change ? "mark other" : "mark same", title: label, "aria-label": label };
     if (!without) return make("li", { class: "dot" }, make("span", { ...attributes, role: "img" }));
     const dot = make("button", { type: "button", ...attributes });
@@ -149,7 +149,7 @@ function changeTable(election) {
       {},
       make("td", {}, named(voters.get(change.voter), "voter", change.voter)),
       make("td", {}, fixed(change.weight)),
-      make("td", {}, named(candidates.get(change.winner), "candidate", change.winner)),
+      make("td", {}, change.winner === null ? "nobody" : named(candidates.get(change.winner), "candidate", change.winner)),
       make("td", {}, small(change.margin)),
     ),
   );

@@ -4,7 +4,6 @@ import { ask, exported } from "./ask.js";
 import { memberBadge } from "./members.js";
 import { counted, grouped, percent, small } from "./numbers.js";
 import { at, button, make, output, why } from "./text.js";
-import { isFirm } from "./top.js";
 import { append } from "./unseen.js";
 
 /** Ballots whose outcomes are listed, and lines that are made at a time. */
@@ -21,7 +20,7 @@ const BINS = 12;
  */
 const FILTERS = {
   changed: ["changed", (row) => row.changed === true],
-  fragile: ["fragile", (row) => !!row.tried && !isFirm(row.same ?? 0, row.tried)],
+  fragile: ["fragile", (row) => row.firm === false],
   tie: ["near tie", (row) => row.near_tie === true],
 };
 
@@ -39,7 +38,7 @@ const last = (number, sign = 1) => (number === null ? Infinity : sign * number);
 const SORTS = {
   number: ["their order", (row) => row.number],
   margin: ["smallest lead", (row) => last(row.margin)],
-  firm: ["most fragile", (row) => (row.tried ? (row.same ?? 0) / row.tried : Infinity)],
+  firm: ["most fragile", (row) => last(row.stays)],
   gain: ["largest gain", (row) => last(row.gain, -1)],
   loss: ["largest loss", (row) => last(row.gain)],
 };

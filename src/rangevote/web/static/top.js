@@ -7,19 +7,8 @@ import { fixed, grouped, percent, small } from "./numbers.js";
 import { excerpt, longer, make, output } from "./text.js";
 import { legend, shaded, wordVotes } from "./words.js";
 
-/** The share of recounts from which on a winner is called firm. */
-const FIRM = 0.9;
 /** References that are shown. */
 const REFERENCES = 5;
-
-/**
- * Whether a winner wins most recounts without one voter.
- * @param {number} same
- * @param {number} tried
- */
-export function isFirm(same, tried) {
-  return same >= FIRM * tried;
-}
 
 /**
  * The row of a candidate that is listed: the winner, the most likely and the first by rank always are.
@@ -121,7 +110,7 @@ export function chips(election) {
   const chip = (kind, text, title) => box.append(make("li", { class: `chip ${kind}`.trim(), title }, text));
   if (election.no_support) chip("fragile", "No support: nobody votes for the output of another", "The order of ties decided.");
   else if (stability.tried) {
-    const firm = isFirm(stability.same, stability.tried);
+    const { firm } = stability;
     const what = `wins ${grouped(stability.same)} of ${grouped(stability.tried)} recounts without one voter`;
     chip(firm ? "firm" : "fragile", `${firm ? "Firm" : "Fragile"}: ${what}`, "Each voter is left out once; see “How firm” below.");
   }
