@@ -15,7 +15,6 @@ BEAMS: list[Search] = [
     LengthNormalised(4),
     LengthNormalised(4, alpha=0.6, form="wu"),
     DiverseDecoding(4),
-    DiverseDecoding(4, accumulate=True, at_first=False),
     DiverseBeam(4),
     StochasticBeam(4, seed=5),
 ]

@@ -32,22 +32,12 @@ def test_without_a_penalty_both_hypotheses_have_one_parent():
     assert list(two_tokens(Beam(2, max_new_tokens=2))) == ["aa", "ab"]
 
 
-@pytest.mark.parametrize("at_first", [True, False])
-def test_the_sibling_penalty_brings_the_other_parents_child(at_first):
+def test_the_sibling_penalty_brings_the_other_parents_child():
     # gamma = 0.1: ab, second among its siblings, falls to -1.345, below ba at -1.309
-    found = two_tokens(DiverseDecoding(2, gamma=0.1, at_first=at_first, max_new_tokens=2))
+    found = two_tokens(DiverseDecoding(2, gamma=0.1, max_new_tokens=2))
     assert list(found) == ["aa", "ba"]
     assert found["ba"].logprob == pytest.approx(log(0.27))
     assert found["ba"].ranked_by is None  # the penalty is forgotten
-
-
-def test_an_accumulated_penalty_stays_with_the_descendants():
-    # b was second at the first token: ba carries 0.1 and is at -1.409, below ab
-    found = two_tokens(DiverseDecoding(2, gamma=0.1, accumulate=True, max_new_tokens=2))
-    assert list(found) == ["aa", "ab"]
-    assert found["aa"].ranked_by is None
-    assert found["ab"].ranked_by == pytest.approx(log(0.288) - 0.1)
-    assert found["ab"].logprob == pytest.approx(log(0.288))
 
 
 @given(
@@ -56,17 +46,12 @@ def test_an_accumulated_penalty_stays_with_the_descendants():
     st.integers(1, 12),
     st.integers(1, 6),
     st.floats(0, 3),
-    st.booleans(),
-    st.booleans(),
     st.sampled_from([TableModel, Bent]),
 )
-def test_any_sibling_penalty_is_what_its_definition_says(
-    vocab, seed, k, limit, gamma, accumulate, at_first, kind
-):
+def test_any_sibling_penalty_is_what_its_definition_says(vocab, seed, k, limit, gamma, kind):
     model = kind(vocab, 4, seed)
-    method = DiverseDecoding(k, gamma=gamma, accumulate=accumulate, at_first=at_first, max_new_tokens=limit)
-    (found,) = search(model, ["x"], method)
-    assert_same(found, twins.siblings(model, "x", k, limit, gamma, accumulate, at_first))
+    (found,) = search(model, ["x"], DiverseDecoding(k, gamma=gamma, max_new_tokens=limit))
+    assert_same(found, twins.siblings(model, "x", k, limit, gamma))
 
 
 def test_what_an_earlier_group_chose_is_dearer():

@@ -31,9 +31,7 @@ READ = {
     "beam:4,finish=transformers,early_stopping=never": Beam(4, finish="transformers", early_stopping="never"),
     "beam:4,finish=transformers,early_stopping=False": Beam(4, finish="transformers"),
     "length_normalised:3,alpha=0.6,form=wu": LengthNormalised(3, alpha=0.6, form="wu"),
-    "diverse_decoding:3,gamma=1e-1,accumulate=true,at_first=false": DiverseDecoding(
-        3, gamma=0.1, accumulate=True, at_first=False
-    ),
+    "diverse_decoding:3,gamma=1e-1": DiverseDecoding(3, gamma=0.1),
     "diverse_decoding:3,gamma=1e+0": DiverseDecoding(3, gamma=1.0),  # not a sum
     "diverse_beam:6,groups=3,penalty=2": DiverseBeam(6, groups=3, penalty=2),
     "stochastic_beam:5,seed=9": StochasticBeam(5, seed=9),
@@ -91,9 +89,6 @@ WRONG = {
     "beam:4,finish=transformers,length_penalty=inf": r"Beam: length_penalty must be a number, got inf\.",
     "beam:4,finish=transformers,early_stopping=soon": r"Beam: early_stopping must be True, False or 'never'",
     "length_normalised:4,alpha=nan": r"LengthNormalised: alpha must be a number, got nan\.",
-    "diverse_decoding:4,accumulate=no": r"DiverseDecoding: accumulate must be",
-    "diverse_decoding:4,accumulate=2": r"DiverseDecoding: accumulate must be",
-    "diverse_decoding:4,at_first=0": r"DiverseDecoding: at_first must be",
     "diverse_decoding:4,gamma=-1": r"DiverseDecoding: gamma must be a number from 0, got -1\.",
     "diverse_beam:5": r"DiverseBeam: k=5 hypotheses do not divide into groups=2 equal groups\.",
     "stochastic_beam:4,seed=-1": r"StochasticBeam: seed must be a whole number from 0, got -1\.",

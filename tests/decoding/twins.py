@@ -97,19 +97,8 @@ def beam(
     return finished
 
 
-def siblings(
-    model: TableModel,
-    input: Hashable,
-    k: int,
-    limit: int,
-    gamma: float,
-    accumulate: bool,
-    at_first: bool,
-) -> list[Found]:
-    """Extensions lose gamma for each better one of the same parent; then as in `beam`.
-
-    Without `accumulate` the penalty counts in the step in which it arises and is then forgotten.
-    """
+def siblings(model: TableModel, input: Hashable, k: int, limit: int, gamma: float) -> list[Found]:
+    """Extensions lose gamma for each better one of the same parent, in that step alone; then as in `beam`."""
     finished: list[Found] = []
     live = [Way((), 0.0, 0.0)]
     while live:
@@ -117,9 +106,7 @@ def siblings(
         for way in live:
             family = sorted(extensions(model, input, way, limit), key=lambda one: -one.score)
             for rank, one in enumerate(family):
-                value = one.score - (gamma * rank if way.tokens or at_first else 0.0)
-                counted = one._replace(score=value) if accumulate else one
-                pool.append((value, OLD, stopped(counted, counted.score)))
+                pool.append((one.score - gamma * rank, OLD, stopped(one, one.score)))
         finished, live, _ = best(pool, k)
     return sorted(finished, key=lambda one: -one.score)
 

@@ -42,11 +42,6 @@ def number(default: float | None, allowed: Callable[[float], bool], meaning: str
     return option(default, fits, meaning)
 
 
-def switch(default: bool) -> Any:
-    """An option that is true or false."""
-    return option(default, lambda value: isinstance(value, bool), "True or False")
-
-
 def _is_whole(value: Any, least: int) -> bool:
     return not isinstance(value, bool) and isinstance(value, (int, np.integer)) and int(value) >= least
 

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 
 from rangevote.decoding.arrays import Array, Floats, Integers
-from rangevote.decoding.base import Done, Extensions, Search, SearchState, Task, number, switch, whole
+from rangevote.decoding.base import Done, Extensions, Search, SearchState, Task, number, whole
 from rangevote.decoding.beam import BeamState
 from rangevote.errors import UsageError
 
@@ -21,16 +21,13 @@ class DiverseDecoding(Search):
 
     Li and Jurafsky (2016), also Li, Monroe and Jurafsky (2016, "A Simple, Fast Diverse Decoding
     Algorithm"): so the beam does not fill with children of one hypothesis. Ranks are counted from 0 here and
-    from 1 there, so that finished hypotheses, which pay nothing, compete on equal terms. With `accumulate`
-    the penalty stays in the score of the descendants, as in fairseq; with `at_first=False` there is none at
-    the first token, as there.
+    from 1 there, so that finished hypotheses, which pay nothing, compete on equal terms. The penalty counts
+    in the step in which it arises and is then forgotten.
     """
 
     k: int
     _: KW_ONLY
     gamma: float = number(0.5, lambda gamma: 0 <= gamma < np.inf, "a number from 0")
-    accumulate: bool = switch(False)
-    at_first: bool = switch(True)
 
     def begin(self, task: Task) -> SearchState:
         return DiverseDecodingState(self, task, self.k)
@@ -68,18 +65,17 @@ class DiverseDecodingState(BeamState):
 
     def extend(self, log_probs: Array, ranking: Array) -> Extensions:
         """The k best children of every row, penalised by rank; more of one parent cannot win."""
-        gamma = self.search.gamma if self.search.at_first or self.live.length else 0.0
         children = self.children(log_probs, ranking, self.k)
         ranks = np.arange(len(children)) % (len(children) // len(self.live))
-        return self.ordered(replace(children, score=children.score - gamma * ranks)).possible()
+        return self.ordered(replace(children, score=children.score - self.search.gamma * ranks)).possible()
 
     def settle(self, extensions: Extensions) -> Extensions:
-        """Rows that go on lose this step's penalty, unless it accumulates."""
+        """Rows that go on lose this step's penalty."""
         going = super().settle(extensions)
-        return going if self.search.accumulate else replace(going, score=going.proposal)
+        return replace(going, score=going.proposal)
 
     def close(self, extensions: Extensions, worth: Floats) -> list[Done]:
-        return super().close(extensions, worth if self.search.accumulate else extensions.proposal)
+        return super().close(extensions, extensions.proposal)
 
 
 class DiverseBeamState(BeamState):
