@@ -58,7 +58,6 @@ class Running:
         options: dict[str, Any] | None = None,
         profiles: dict[str, dict[str, Any]] | None = None,
         details: bool = False,
-        upstream_type: type[Upstream] = Upstream,
         **settings: Any,
     ) -> None:
         base = RequestOptions().changed({"samples": 6, **(options or {})})
@@ -71,7 +70,7 @@ class Running:
         )
         self.metrics, self.log = Metrics(), list[str]()
         self._handler = ListHandler(self.log)
-        asked = upstream_type(self.settings, self.metrics, key=upstream_key)
+        asked = Upstream(self.settings, self.metrics, key=upstream_key)
         app = service_app(asked, self.settings, self.metrics, keys=Keys(keys), details=details)
         self.server = server(app, drain=self.settings.limits.drain)
         self._socket = bound("127.0.0.1", 0)

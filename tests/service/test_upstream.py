@@ -81,14 +81,14 @@ def test_a_profile_is_chosen_by_the_base_url_or_by_an_alias(service, upstream):
     assert error_of(service.ask("/v1/few/chat/completions"))["code"] == "profile_not_found"
 
 
-def test_models_are_those_of_the_list_or_of_the_upstream(service, upstream):
+def test_models_are_those_of_the_list_or_of_the_upstream(service, upstream, monkeypatch):
     refused = service.ask(model="large")
     assert (refused.status_code, error_of(refused)["param"]) == (404, "model")
     with pytest.raises(openai.NotFoundError):
         service.client().chat.completions.create(model="large", messages=MESSAGES)
-    forgetful = type("Forgetful", (ServiceUpstream,), {"models_kept": 0.0})
+    monkeypatch.setattr(ServiceUpstream, "models_kept", 0.0)
     upstream.models = (7,)  # no names
-    with Running(upstream.url, upstream_type=forgetful) as listing:
+    with Running(upstream.url) as listing:
         assert error_of(listing.http.get("/v1/models"))["code"] == "upstream_shape"
         upstream.models = ("tiny", "large")
         assert [model.id for model in listing.client().models.list()] == ["tiny", "large"]
