@@ -38,7 +38,7 @@ export function showFirm(container, election, lists, names, list, without) {
   container.replaceChildren(strips, tables);
 }
 
-/** @param {import("./answers").MeasureWinners} own @param {import("./answers").Election} election */
+/** @param {import("./answers").MeasureWinners} winners @param {import("./answers").Election} election */
 function measureDots(winners, election) {
   const elected = rowOf(election, election.winner).text;
   const counts = winners.measures.filter((one) => !one.why);

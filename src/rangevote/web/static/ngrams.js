@@ -41,7 +41,7 @@ export function grams({ units }, n, short) {
 
 /**
  * How often each n-gram is there.
- * @param {Grams} listed
+ * @param {Grams} grams
  */
 function counts(grams) {
   /** @type {Map<string, number>} */
@@ -89,7 +89,7 @@ function allowed(key, ours, theirs, bag) {
 
 /**
  * Where n-grams stand, those that overlap as one range.
- * @param {Grams} listed
+ * @param {Grams} grams
  * @param {(key: string) => number} most
  */
 function ranges(grams, most) {

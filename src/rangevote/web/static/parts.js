@@ -34,7 +34,7 @@ export function showParts(container, parts, ngramVoters, largest, row, open) {
 
 /**
  * How many voters have each value of JSON.
- * @param {NonNullable<import("./answers").Parts["fields"]>} listed
+ * @param {NonNullable<import("./answers").Parts["fields"]>} agreements
  */
 function fields(agreements) {
   const rows = agreements.map(([path, value, agree, of, share]) =>
