@@ -199,23 +199,27 @@ def accept(
         candidates = apply(_objects(ballot.candidates), role)
         ballot = msgspec.structs.replace(ballot, candidates=candidates, voters=voters)
     ballot = check(ballot, role)
-    for name, hypotheses in (("candidates", ballot.candidates), ("voters", ballot.voters)):
-        if not hypotheses or (scale is not None and not scale.complete):
-            continue
-        if isinstance(hypotheses, Hypotheses) and hypotheses.mass <= 1:
-            continue
-        mass = distinct_mass(hypotheses)
-        if mass > 1 + MASS_SLACK:
-            counted = all(h.tokens is not None for h in hypotheses)
-            length = " and --length-normalised" if counted else ""
-            options.report(
-                f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
-                f"sequences sum to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
-                f"say what they are with --log-base{length}, or ignore them with --score-scale count",
-                field=name,
-                key=("mass", name),
-            )
+    if scale is None or scale.complete:
+        _check_mass(ballot.candidates, "candidates", options)
+        if ballot.voters is not None:
+            _check_mass(ballot.voters, "voters", options)
     return ballot
+
+
+def _check_mass(hypotheses: Sequence[Hypothesis], name: str, options: ReadOptions) -> None:
+    if isinstance(hypotheses, Hypotheses) and hypotheses.mass <= 1:
+        return
+    mass = distinct_mass(hypotheses)
+    if mass > 1 + MASS_SLACK:
+        counted = all(h.tokens is not None for h in hypotheses)
+        length = " and --length-normalised" if counted else ""
+        options.report(
+            f"log-probabilities look length-normalised, or are not natural logs: those of distinct "
+            f"sequences sum to P = {mass:.4g}. Give sums of natural logs over all tokens, or "
+            f"say what they are with --log-base{length}, or ignore them with --score-scale count",
+            field=name,
+            key=("mass", name),
+        )
 
 
 def _objects(hypotheses: Sequence[Hypothesis | str]) -> list[Hypothesis]:
