@@ -33,7 +33,8 @@ Baselines choose an output by its probability; voting elects one.
 **When the records were made.** Elections of stored lists (panels, samples, own likelihood, copies) were run
 on 2026-11-18 with the default unit `words` and with rounded scores. So was the agreement of n-gram measures
 with people; the rows with an encoder are of 2026-11-17. Of the captions elected by meaning, the rows without
-an encoder were run again with the same result. "Samples of an LLM" is of 2026-11-17, by white space.
+an encoder were run again with the same result. The ensemble by probabilities is of 2026-11-19, with models
+that were trained for it. "Samples of an LLM" is of 2026-11-17, by white space.
 The chapters on captions and translation (local, opus, again) were recorded on 2026-11-17 and in the night
 after it: training and searching took hours, and the lists are not stored, so they were not run again. Their
 votes count n-grams of words cut at white space (`space`), and their scores were not rounded. [On stored

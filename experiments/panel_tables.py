@@ -216,9 +216,6 @@ def judge(found: Found) -> Iterator[str]:
 def ensemble(found: Found) -> Iterator[str]:
     """The rival that averages probabilities at every step."""
     yield "### An ensemble by probabilities"
-    if "reason" in found:
-        yield f"Not run: {found['reason']}."
-        return
     chosen = found["chosen"]
     yield (
         f"{len(found['dev_loss'])} seeds of Multi30k (label smoothing 0.1), which share a vocabulary. The "

@@ -164,6 +164,17 @@ def several_models() -> Iterator[str]:
     yield (
         f"by {above[0]:.1f} to {above[-1]:.1f} BLEU in {len(above)} of {len(values)} panels of translators"
     )
+    found = record("panels-ensemble")["found"]
+    rival, ours = found["chosen"]["ensemble"], found["chosen"]["panel"]
+    by_metric = found["test"]["k = 10"]["length_normalised"]
+    values = by_metric["bleu"]["values"]
+    yield f"as a panel are {values[ours] - values['mean member']:.1f} BLEU above the mean model with length"
+    bleu, chrf = (
+        next(d for d in by_metric[metric]["differences"] if (d["of"], d["to"]) == (rival, ours))
+        for metric in ("bleu", "chrf")
+    )
+    yield f"level with the panel by BLEU ({bleu['difference']:+.1f}, p = {bleu['p']:.2f})"
+    yield f"above it by chrF ({chrf['difference']:+.1f}, p = {chrf['p']:.3f})"
     found = record("panels-answers")["found"]["second half"]
     everyone, weak = found["all"]["values"], found["below 80 %"]["values"]
     copied = found["below 80 %, 6 further copies of the worst"]["values"]
