@@ -126,6 +126,10 @@ def test_a_model_that_fails_to_vote_is_left_out_and_named(drawing):
     [
         ({}, r"need a search, such as voters='sample:100'"),
         ({"voters": "sample:9", "shares": {"small": 1.0}}, r"a number for each model that votes"),
+        (
+            {"voters": "sample:9", "shares": "agreement", "similarity": "exact"},
+            r"for rangevote vote --shares",
+        ),
         ({"voters": "sample:9", "escalate": "share<1"}, r"needs a panel"),
         ({"voters": "sample:9", "tokenize": "tokens"}, r"tokens of different models cannot be compared"),
         ({"voters": "sample:9", "voter_models": {"a": "b"}}, r"model 'a' must be a language model"),
