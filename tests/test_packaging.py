@@ -161,7 +161,7 @@ def test_the_core_brings_no_more_than_it_says(core):
 
 def test_the_doctor_names_every_extra_that_is_missing_and_its_install(core):
     report = core.doctor()
-    assert [package["state"] for package in report["core"]] == ["ok"] * 5
+    assert {package["state"] for package in report["core"]} == {"ok"}  # six packages before Python 3.11
     assert {extra["name"] for extra in report["extras"]} == set(declared()) - NOT_TRIED
     for extra in report["extras"]:
         assert not extra["complete"]
