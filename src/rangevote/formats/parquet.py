@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 #: Rows that are turned into ballots at a time, and bytes of a column that are read at a time.
 ROWS, BUFFER = 256, 2**20
+#: Bytes of a file whose columns are read whole.
+SMALL = 2**25
 #: Hypotheses in a row group that is written, about: small ones need little memory and can be shared out among
 #: workers, but each column of each takes its time.
 GROUP = 2**16
@@ -76,7 +78,9 @@ def row_records(stream: Stream, options: ReadOptions) -> Iterator[Located]:
 
 def _open(stream: Stream) -> Any:
     pq = need("pyarrow.parquet", "parquet", "reading Parquet files")
-    return pq.ParquetFile(stream.random_access(), buffer_size=BUFFER, pre_buffer=False)
+    # reading with a buffer makes room for what a page claims to hold, up to 2 GB in a damaged file
+    buffer = 0 if (stream.size or 0) <= SMALL else BUFFER
+    return pq.ParquetFile(stream.random_access(), buffer_size=buffer, pre_buffer=False)
 
 
 @contextmanager
