@@ -423,13 +423,16 @@ def _reported(path: str | os.PathLike[str], *errors: type[Exception]) -> Iterato
 
 
 @contextmanager
-def draft_of(path: str | os.PathLike[str], *errors: type[Exception], mode: int = 0o666) -> Iterator[Path]:
+def draft_of(
+    path: str | os.PathLike[str], *errors: type[Exception], mode: int = 0o666, locked: bool = False
+) -> Iterator[Path]:
     """An empty file that replaces `path` at the end of the `with` block, or is deleted if that fails.
 
-    `errors` are what the caller may raise, beside OSError, when the file cannot be written.
+    `errors` are what the caller may raise, beside OSError, when the file cannot be written. If the caller has
+    `locked` the path for itself, the draft of an earlier process that was killed is replaced.
     """
     target = regular_file(path)
-    draft = Path(f"{target}.{os.getpid()}.partial")
+    draft = Path(f"{target}.{'draft' if locked else os.getpid()}.partial")
     with _reported(path, *errors):
         try:
             draft.unlink(missing_ok=True)

@@ -244,6 +244,24 @@ def test_a_run_that_is_killed_before_its_first_line_does_not_block_the_next(run,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest.jsonl", "out.jsonl"]
 
 
+@posix
+def test_a_run_that_is_killed_while_it_writes_the_table_leaves_nothing_once_it_is_resumed(
+    run, three, tmp_path
+):
+    out = tmp_path / "out.csv"
+    code = (
+        "import os, signal\n"
+        "from rangevote.cli import main\n"
+        "from rangevote.formats import result_writer\n"
+        "result_writer.write_table = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "main()\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, "vote", three, "-o", out])
+    assert killed.returncode == -signal.SIGKILL
+    assert run("vote", three, "-o", out, "--resume").code == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest.jsonl", "out.csv"]
+
+
 def test_results_are_written_as_they_come_from_a_pipe():
     with spawn("vote") as process:
         process.stdin.write(lines(ballot("first", "a b")))

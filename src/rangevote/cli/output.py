@@ -175,7 +175,7 @@ class OutputFile(Sink):
         # in ASCII: file names may have bytes that are not text
         text = json.dumps({"options": current}, indent=1)
         try:
-            with draft_of(self._notes) as draft:
+            with draft_of(self._notes, locked=True) as draft:
                 draft.write_text(text + "\n", encoding="utf-8")
         except SetupError:
             self.discard()
@@ -224,7 +224,7 @@ class OutputFile(Sink):
     def _write_table(self, format: str, shape: ResultShape) -> None:
         from rangevote.formats.result_writer import write_table
 
-        with draft_of(self._target) as draft:
+        with draft_of(self._target, locked=True) as draft:
             write_table(self.partial, draft, format, shape)
             with draft.open("rb+") as table:
                 os.fsync(table.fileno())
