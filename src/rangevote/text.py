@@ -161,11 +161,12 @@ class Stream(Closing):
 
     `name` is what error messages call it. `position` counts the bytes taken from the file itself
     (compressed ones, where it is compressed) and `size` is their total, None for a pipe: what a
-    progress bar needs. In memory are one chunk and the current line.
+    progress bar needs. In memory are one chunk, of `chunk_size` bytes at the most, and the current line.
     """
 
     def __init__(self, raw: BinaryIO, name: str, *, owned: bool = True) -> None:
         self.name, self.position, self.size = name, 0, _size(raw)
+        self.chunk_size = CHUNK
         self._raw, self._owned, self._head = raw, owned, b""
         self._ahead: list[bytes] = []
         self._failure: DataError | SetupError | None = None  # met while looking ahead
@@ -261,7 +262,7 @@ class Stream(Closing):
             raise error.at(self.name) from None
         take, size = getattr(plain, "read1", plain.read), 0
         try:
-            while chunk := take(CHUNK):
+            while chunk := take(self.chunk_size):
                 size += len(chunk)
                 if codec and size > max(EXPANSION_FLOOR, MAX_EXPANSION * self.position):
                     raise DataError(

@@ -54,6 +54,8 @@ OPTIONS_FREE_TO_CHANGE_ON_RESUME = frozenset(
 )
 #: Entries that a worker process takes at a time, in formats whose ballots are not single lines.
 ENTRIES = 64
+#: Chunks of a file that a worker process takes at a time.
+SENT_AT_ONCE = 4
 ONE_CANDIDATE = (
     "every ballot has one candidate, so nothing was decided. If each record is one sample, name what the "
     "samples of a ballot share with --group-by."
@@ -185,7 +187,7 @@ def vote(
         joined = None if shares is None else shares.begun
         if joined is None and panel is not None and len(inputs) > 1:
             joined = panel.read(files, reading)
-        position, chunks, format, reading = _chunks(files, ballots[0], joined, reading, most)
+        position, chunks, format, reading = _chunks(files, ballots[0], joined, reading, most, workers)
         voting = Voting(settings, shape, reading, format, allow_empty, compare=sys.stderr.isatty())
         lines = files.enter_context(closing(voting.lines(chunks, sink, workers, notes)))  # ends the workers
         bar = Bar(position, "voting", quiet=quiet)
@@ -218,6 +220,7 @@ def _chunks(
     joined: tuple[Position, Iterator[Entry]] | None,
     reading: ReadOptions,
     most: int,
+    workers: int,
 ) -> tuple[Position, Iterator[Chunk], str | None, ReadOptions]:
     """The ballots in chunks, those of the file or those joined from several, with the position for the
     progress bar, the format of what is left to decode, and how it is read."""
@@ -227,6 +230,8 @@ def _chunks(
         return joined[0], entry_chunks(joined[1], most), None, replace(reading, unique_ids=False)
     stream, format, reading = open_format(path, reading)
     files.callback(stream.close)
+    if workers > 1:  # to send a chunk to a process costs as much as some ballots
+        stream.chunk_size *= SENT_AT_ONCE
     return stream, read_chunks(stream, format, reading, most), format, reading
 
 
