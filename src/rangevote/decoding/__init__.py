@@ -229,7 +229,7 @@ class Batch:
     ) -> list[list[Hypothesis]]:
         """One search, all rows at a time; of a `Sampling` these draws, of the `wanted` inputs alone.
 
-        Samples, and groups of beams, begin alike: a prefix goes through the model once, whoever has it.
+        Samples, and groups of beams, begin alike: rows with the same prefix send it through the model once.
         """
         model, count = self._model, len(self._inputs)
         limits, room = np.full(count, search.max_new_tokens), model.room(self._fresh)

@@ -107,8 +107,8 @@ def _hypotheses(
     items: list[Any], role: str, options: ReadOptions, scale: Scale | None
 ) -> Sequence[Hypothesis | str]:
     """Columns; or rows, where something needs a closer look or has to be converted."""
-    columns = Hypotheses.of_usual(items, "candidates" if role == "hypotheses" else role)
-    if columns is not None and scale is AS_IS:
+    name = "candidates" if role == "hypotheses" else role
+    if scale is AS_IS and (columns := Hypotheses.of_usual(items, name)) is not None:
         return columns
     try:
         return msgspec.convert(items, list[Hypothesis | str])

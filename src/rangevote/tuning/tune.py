@@ -210,7 +210,7 @@ def _elections(
 
 
 def _check_scale(metric: str) -> None:
-    """Refuse a risk by a metric that is no share."""
+    """Refuse a risk by a metric whose values are not shares."""
     if metric.partition(":")[0] in LEARNED:
         raise UsageError(
             f"a risk is 1 - score / 100, for metrics from 0 to 100, and {metric} has another scale, so that "
