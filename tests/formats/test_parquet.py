@@ -126,6 +126,18 @@ def test_other_widths_of_numbers_and_texts_are_read_as_well():
     assert entries(rows(row, schema=schema))[0].get() == Ballot([Hypothesis("a", [4], -0.5, [0.5])], id=1)
 
 
+@pytest.mark.parametrize("listed", [pa.list_, pa.large_list, lambda kind: pa.list_(kind, 2)])
+def test_null_fields_and_lists_are_absent_in_every_kind_of_list(listed):
+    kind = pa.struct(
+        [("text", pa.string()), ("logprob", pa.float64()), ("scores", pa.map_(pa.string(), pa.float64()))]
+    )
+    schema = pa.schema([("id", pa.int64()), ("candidates", listed(kind)), ("voters", listed(kind))])
+    some = [{"text": "a", "scores": {}}, {"text": "b", "logprob": -1.0}]
+    file = rows({"id": 1, "candidates": some}, {"candidates": some[::-1], "voters": some}, schema=schema)
+    a, b = Hypothesis("a", scores={}), Hypothesis("b", logprob=-1.0)
+    assert [entry.get() for entry in entries(file)] == [Ballot([a, b], id=1), Ballot([b, a], [a, b])]
+
+
 def test_an_unknown_column_is_reported_once():
     warned: list[str] = []
     file = rows({"candidates": [{"text": "a", "lenght": 2}], "idx": 1})
