@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import math
+import sys
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -12,8 +14,10 @@ import pytest
 
 import rangevote as rv
 from rangevote.cli.options import election_options
+from rangevote.election.elect import elect_ballot
 from rangevote.election.settings import SCHEMA, ElectionOptions, Settings, override, write_tables
 from rangevote.errors import DataError, SetupError, UsageError
+from rangevote.hypothesis import Ballot
 from rangevote.service.config import RequestOptions
 
 
@@ -32,6 +36,16 @@ def test_a_profile_elects_as_its_options_do(tmp_path):
     assert rv.elect(texts, logprobs, **options).signature == alone.signature
     assert rv.read_profile(path, similarity="exact") == {"similarity": "exact"}
     assert rv.read_profile(path, merge=True) == {**options, "merge": True}
+
+
+def test_no_cycle_keeps_settings_from_being_freed():
+    settings = Settings()
+    assert not gc.is_tracked(settings)  # so that nothing would find a cycle
+    before = sys.getrefcount(settings)
+    result = elect_ballot(Ballot(["a b", "a c"]), settings)
+    assert result.signature == rv.elect(["a b", "a c"]).signature
+    del result
+    assert sys.getrefcount(settings) == before
 
 
 def test_type_checkers_see_the_options_that_are_declared():

@@ -76,6 +76,8 @@ CLUSTERED = 0.5
 #: How rule="merge" grades whole samples: by the values that two have in common.
 WHOLE_JSON = "overlap_1@0.5"
 NORMAL_FORMS = dict.fromkeys(("NFC", "NFD", "NFKC", "NFKD"))
+#: Beginnings of signatures that settings keep, most often one.
+SIGNATURES_KEPT = 64
 _SERIES = ".".join(__version__.split(".")[:2])
 #: What goes with a similarity that is given without a preset: equation 1 as it stands.
 _PLAIN = Preset("")
@@ -474,15 +476,24 @@ class Settings(msgspec.Struct, frozen=True, dict=True):
     ) -> str:
         """Names all that can change a result: `rv:0.3|sim:overlap_2|on:words|w:probability|T:1|...`."""
         members = panel and (panel.left_out, *panel.shares.items())
-        beginning = self._signature_beginning(weighting, candidates.texts is not None, members)
+        key = weighting, candidates.texts is not None, members
+        beginning = self._beginnings.get(key)
+        if beginning is None:
+            if len(self._beginnings) == SIGNATURES_KEPT:
+                self._beginnings.clear()
+            beginning = self._beginnings[key] = self._signature_beginning(*key)
         return f"{beginning}cand:{len(candidates)}|vot:{voters}|tie:score,logprob,first"
 
     @cached_property
-    def _signature_beginning(self) -> Callable[..., str]:
-        """Signatures but for the numbers of candidates and voters, kept since most ballots share one."""
-        return lru_cache(maxsize=64)(self._spell_signature)
+    def _beginnings(self) -> dict[tuple[Any, ...], str]:
+        """Signatures but for the numbers of candidates and voters, kept since most ballots share one.
 
-    def _spell_signature(self, weighting: str, texts: bool, panel: tuple[Any, ...] | None) -> str:
+        Not an `lru_cache` of a method, which refers to these settings: Python's garbage collector does not
+        look into a msgspec struct whose fields are plain values, so they would never be freed.
+        """
+        return {}
+
+    def _signature_beginning(self, weighting: str, texts: bool, panel: tuple[Any, ...] | None) -> str:
         measure = self.measure
         parts = [f"rv:{_SERIES}", f"sim:{escaped(measure.name)}"]
         if units := measure.signature_on(Hypotheses([""] if texts else None)):
