@@ -54,9 +54,9 @@ SCALE ?= local
 reproduce: $(VENV)/.dev $(VENV)/.minilm ## Run one experiment: NAME=captions, translation (SCALE=opus), judgement, ...
 	$(BIN)/python experiments/run.py $(NAME) --scale $(SCALE)
 
-MINUTES ?= 30
-fuzz: $(VENV)/.fuzz ## Fuzz every reader, the options and the requests: MINUTES=30; writes fuzz/RESULTS.md.
-	$(BIN)/python fuzz/run.py --minutes $(MINUTES)
+MINUTES ?= 10
+fuzz: $(VENV)/.fuzz ## Fuzz every reader, the options and the requests, each for MINUTES=10; writes fuzz/RESULTS.md.
+	$(BIN)/python fuzz/run.py --minutes $(MINUTES) --jobs $(JOBS)
 
 faults: $(VENV)/.dev ## Kill, starve and damage runs at random points; writes faults/RESULTS.md.
 	$(BIN)/python faults/run.py

@@ -1,25 +1,26 @@
-"""Fuzz everything that reads (targets.py), each target in a process of its own, for so many minutes in all.
+"""Fuzz everything that reads (targets.py), each target in a process of its own, for so many minutes.
 
-.venv/bin/python fuzz/run.py                            # or: make fuzz; 30 minutes, writes RESULTS.md
-.venv/bin/python fuzz/run.py --minutes 1 --target moses # one target; prints the table only
+.venv/bin/python fuzz/run.py                            # or: make fuzz; 10 minutes for each target
+.venv/bin/python fuzz/run.py --minutes 1 --target moses # one target
 
-Ends with 1 if anything was found; what, and the input that shows it, is then in build/fuzz/TARGET.
+Each row of RESULTS.md is written when its target ends. A target that was fuzzed for as long at the same code
+without a finding is left out, so a run that was interrupted goes on, also on another machine. Ends with 1 if
+anything was found; what, and the input that shows it, is then in build/fuzz/TARGET.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.util
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,16 +33,21 @@ from fuzz.targets import MEMORY, SECONDS, TARGETS  # noqa: E402
 
 MEMORY_DISK = Path("/dev/shm")
 FINDINGS = ROOT / "build" / "fuzz"
+RECORD = HERE / "RESULTS.md"
+#: What decides what a target does.
+CODE = ("src/rangevote/**/*.py", "kernels/*", "fuzz/*.py")
 #: Seconds for starting a process, beyond the time for fuzzing: a few, but minutes on a machine that is busy
 #: with other things. Inputs that hang end sooner, by libFuzzer's own clock.
 PATIENCE = 1800
-HEAD = """# Fuzzing
+HEAD = f"""# Fuzzing
 
 Written by `make fuzz`; do not edit. Each target ([targets.py](targets.py)) takes bytes and may raise only
-what its interface allows; anything else, a breach of what must hold, an input of more than {seconds} seconds,
-or more than {memory} MB of memory is a finding. The corpus of samples and of every case that was found is
-replayed by the tests. "Edges" and "features" are libFuzzer's counts of what was reached.
+what its interface allows; anything else, a breach of what must hold, an input of more than {SECONDS} seconds,
+or more than {MEMORY:,} MB of memory is a finding. The corpus of samples and of every case that was found is
+replayed by the tests. "Edges" and "features" are libFuzzer's counts of what was reached (0: atheris is not
+installed, inputs are changed at random), "code" is a digest of the package and of the targets.
 """
+COLUMNS = ("target", "date", "code", "minutes", "inputs", "a second", "edges", "features", "MB", "findings")
 _STATUS = re.compile(r"^#(\d+)\t.*?(?:cov: (\d+) ft: (\d+) .*?)?rss: (\d+)Mb", re.MULTILINE)
 _STATISTIC = re.compile(r"^stat::(\w+): +(\d+)", re.MULTILINE)
 _KINDS = {"timeout": "takes too long", "oom": "takes too much memory", "crash": "ends the process"}
@@ -82,6 +88,62 @@ def _first_line(path: Path) -> str:
     return path.read_text(encoding="utf-8").partition("\n")[0] + f": {path.stem}"
 
 
+@dataclass(frozen=True)
+class Row:
+    """What the record says of a target; `findings` is their number."""
+
+    date: str
+    code: str
+    minutes: float
+    runs: int
+    speed: int
+    coverage: int
+    features: int
+    peak: int
+    findings: int
+
+    def done(self, code: str, minutes: float) -> bool:
+        """Whether this code was fuzzed for as long and nothing was found."""
+        return self.code == code and self.minutes >= minutes and not self.findings
+
+    @classmethod
+    def of(cls, outcome: Outcome, code: str, minutes: float) -> Row:
+        o, today = outcome, datetime.date.today().isoformat()
+        return cls(today, code, minutes, o.runs, o.speed, o.coverage, o.features, o.peak, len(o.findings))
+
+
+def read_record(text: str) -> dict[str, Row]:
+    """The rows of a record by their targets."""
+    rows = {}
+    for line in text.splitlines():
+        name, *cells = (cell.strip().replace(",", "") for cell in line.strip("|").split("|"))
+        if name in TARGETS and len(cells) == len(COLUMNS) - 1:
+            date, code, minutes, *numbers = cells
+            rows[name] = Row(date, code, float(minutes), *map(int, numbers))
+    return rows
+
+
+def record(rows: Mapping[str, Row]) -> str:
+    """The page with these rows, in the order of the targets."""
+    lines = [f"| {' | '.join(COLUMNS)} |", f"| --- | --- | --- |{' ---: |' * (len(COLUMNS) - 3)}"]
+    listed = [(name, rows[name]) for name in TARGETS if name in rows]
+    for name, row in listed:
+        date, code, minutes, *numbers = vars(row).values()
+        cells = (name, date, code, f"{minutes:g}", *(f"{number:,}" for number in numbers))
+        lines.append(f"| {' | '.join(cells)} |")
+    rows_alone = [row for _, row in listed]
+    minutes, runs = sum(row.minutes for row in rows_alone), sum(row.runs for row in rows_alone)
+    peak, found = max((row.peak for row in rows_alone), default=0), sum(row.findings for row in rows_alone)
+    lines.append(f"| **all** | | | {minutes:g} | {runs:,} | | | | {peak:,} | **{found}** |")
+    return "\n".join([HEAD, *lines]) + "\n"
+
+
+def digest() -> str:
+    """Of all that decides what a target does."""
+    paths = sorted(path for pattern in CODE for path in ROOT.glob(pattern) if path.is_file())
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in paths)).hexdigest()[:8]
+
+
 def fuzz(name: str, seconds: float, seed: int) -> Outcome:
     """One target in a process of its own."""
     folder = FINDINGS / name.replace(" ", "-")
@@ -89,9 +151,7 @@ def fuzz(name: str, seconds: float, seed: int) -> Outcome:
     folder.mkdir(parents=True)
     command = [sys.executable, str(HERE / "one.py"), name, "--findings", str(folder)]
     command += ["--seconds", f"{max(seconds, 1):.0f}", "--seed", str(seed)]
-    outcome = read_outcome(folder, _run(command, folder / "log.txt", seconds + PATIENCE))
-    print(f"{name}: {outcome.runs:,} inputs, {len(outcome.findings)} findings", file=sys.stderr, flush=True)
-    return outcome
+    return read_outcome(folder, _run(command, folder / "log.txt", seconds + PATIENCE))
 
 
 def _run(command: list[str], log: Path, seconds: float) -> int:
@@ -107,59 +167,27 @@ def _run(command: list[str], log: Path, seconds: float) -> int:
             return -1
 
 
-def table(outcomes: Mapping[str, Outcome]) -> str:
-    """Markdown."""
-    lines = [
-        "| target | inputs | a second | edges | features | MB | findings |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    for name, o in outcomes.items():
-        numbers = (o.runs, o.speed, o.coverage, o.features, o.peak, len(o.findings))
-        lines.append(f"| {name} | {' | '.join(f'{number:,}' for number in numbers)} |")
-    runs, peak = sum(o.runs for o in outcomes.values()), max((o.peak for o in outcomes.values()), default=0)
-    number = sum(len(o.findings) for o in outcomes.values())
-    lines.append(f"| **all** | {runs:,} | | | | {peak:,} | **{number}** |")
-    listed = [f"* {name}: {finding}" for name, o in outcomes.items() for finding in o.findings]
-    return "\n".join([*lines, *(["", *listed] if listed else [])]) + "\n"
-
-
-def page(outcomes: Mapping[str, Outcome], seed: int, minutes: float, jobs: int) -> str:
-    """The page of a whole run."""
-    import rangevote as rv
-
-    engine = "random changes (atheris is not installed: no coverage)"
-    if importlib.util.find_spec("atheris") is not None:
-        from importlib.metadata import version
-
-        engine = f"atheris {version('atheris')} (led by coverage)"
-    today = datetime.date.today().isoformat()
-    how = f"by {engine}, {minutes:.0f} minutes, {jobs} process{'es' * (jobs > 1)} at a time, seed {seed}"
-    head = HEAD.format(seconds=SECONDS, memory=f"{MEMORY:,}")
-    return f"{head}\n{today}, rangevote {rv.__version__}, {how}.\n\n{table(outcomes)}"
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--minutes", type=float, default=30, help="for all targets together [30]")
+    parser.add_argument("--minutes", type=float, default=10, help="for each target [10]")
     parser.add_argument("--target", choices=TARGETS, action="append", help="only this one; again for others")
     parser.add_argument("--seed", type=int, default=1, help="of the inputs [1]")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time [1]")
     options = parser.parse_args()
+    code, rows = digest(), read_record(RECORD.read_text(encoding="utf-8"))
     names = [name for name in options.target or TARGETS if not TARGETS[name].missing]
-    each = 60 * options.minutes * options.jobs / sum(TARGETS[name].share for name in names)
-    began = time.monotonic()
+    left = [name for name in names if name not in rows or not rows[name].done(code, options.minutes)]
+    print(f"{len(names) - len(left)} of {len(names)} targets are done at {code}", file=sys.stderr, flush=True)
     with ThreadPoolExecutor(options.jobs) as pool:
-        results = pool.map(lambda name: fuzz(name, each * TARGETS[name].share, options.seed), names)
-        outcomes = dict(zip(names, results, strict=True))
-    if options.target is None:
-        minutes = (time.monotonic() - began) / 60
-        (HERE / "RESULTS.md").write_text(
-            page(outcomes, options.seed, minutes, options.jobs), encoding="utf-8"
-        )
-    sys.stdout.write(table(outcomes))
-    return 1 if any(outcome.findings for outcome in outcomes.values()) else 0
+        futures = {pool.submit(fuzz, name, 60 * options.minutes, options.seed): name for name in left}
+        for future in as_completed(futures):
+            name, outcome = futures[future], future.result()
+            rows[name] = Row.of(outcome, code, options.minutes)
+            RECORD.write_text(record(rows), encoding="utf-8")
+            print(f"{name}: {outcome.runs:,} inputs", *outcome.findings, sep="\n  ", flush=True)
+    return 1 if any(rows[name].findings for name in names) else 0
 
 
 if __name__ == "__main__":

@@ -23,11 +23,10 @@ SECONDS, MEMORY = 10, 1024
 
 class Target(NamedTuple):
     """`function` is "module:name" in this folder, `needs` the package without which there is nothing to try,
-    `share` how much of the time it gets, and `quick` how many inputs the tests try."""
+    and `quick` how many inputs the tests try."""
 
     function: str
     needs: str = "msgspec"
-    share: float = 1.0
     quick: int = 60
 
     @property
@@ -42,7 +41,7 @@ class Target(NamedTuple):
 
 TARGETS: dict[str, Target] = {
     "detected": Target("formats:detected"),
-    "ballots": Target("formats:ballots", share=2),
+    "ballots": Target("formats:ballots"),
     "json": Target("formats:json_values"),
     "moses": Target("formats:moses"),
     "fairseq": Target("formats:fairseq"),
@@ -66,25 +65,25 @@ TARGETS: dict[str, Target] = {
     "pairs": Target("files:pairs"),
     "profile": Target("files:profile"),
     "arguments": Target("commands:arguments"),
-    "commands": Target("commands:harmless", share=2),
+    "commands": Target("commands:harmless"),
     "resumed": Target("commands:resumed", quick=15),
     "choices": Target("services:choices", "httpx"),
     "answers": Target("services:answers", "httpx"),
     "addresses": Target("services:addresses", "httpx"),
-    "requests": Target("services:requests", "starlette", 2),
-    "service": Target("services:http", "starlette", 2),
+    "requests": Target("services:requests", "starlette"),
+    "service": Target("services:http", "starlette"),
     "configuration": Target("services:configuration", "starlette"),
     "keys": Target("services:keys", "starlette"),
     "page": Target("services:exported", "starlette", quick=30),
     "page questions": Target("services:questions", "starlette"),
     "judgements": Target("services:judgements", "starlette"),
-    "elections": Target("elections:elections", share=2, quick=30),
+    "elections": Target("elections:elections", quick=30),
     "panels": Target("elections:panels", quick=30),
     "merged": Target("elections:merged", quick=30),
     "options": Target("elections:options"),
     "answer keys": Target("elections:answer_keys"),
     "kernels": Target("elections:kernels"),
-    "lines": Target("elections:lines", share=2, quick=30),
+    "lines": Target("elections:lines", quick=30),
 }
 
 #: Words of the samples that a change may put elsewhere, and what none of them spells.

@@ -10,7 +10,7 @@ import pytest
 
 from fuzz.mutate import LONGEST, Mutations, smallest
 from fuzz.one import Findings
-from fuzz.run import Outcome, read_outcome, table
+from fuzz.run import Outcome, Row, read_outcome, read_record, record
 from fuzz.targets import TARGETS, attempt, location_of
 from rangevote.errors import DataError
 from rangevote.formats import FORMATS
@@ -110,10 +110,23 @@ def test_too_much_memory_is_a_finding_even_if_nothing_stopped(tmp_path):
     assert read_outcome(tmp_path, 0).findings == ("1064 MB of memory",)
 
 
-def test_the_table_counts_all():
-    told = table({"a": Outcome(10, 1, 2, 3, 50), "b": Outcome(5, 1, 2, 3, 70, ("KeyError: error-1",))})
-    assert "| **all** | 15 | | | | 70 | **1** |" in told
-    assert told.endswith("* b: KeyError: error-1\n")
+def test_the_record_is_read_as_it_is_written_and_counts_all():
+    found = Outcome(5_000, 1, 2, 3, 70, ("KeyError: error-1",))
+    rows = {
+        "moses": Row.of(Outcome(10, 1, 2, 3, 50), "abc", 10),
+        "page questions": Row.of(found, "def", 0.5),
+    }
+    assert read_record(record(rows)) == rows
+    assert "| **all** | | | 10.5 | 5,010 | | | | 70 | **1** |" in record(rows)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "findings", "done"), [(10, (), True), (12, (), True), (9, (), False), (10, ("hang",), False)]
+)
+def test_a_target_is_done_once_it_had_its_minutes_without_a_finding(minutes, findings, done):
+    row = Row.of(Outcome(findings=findings), "abc", minutes)
+    assert row.done("abc", 10) is done
+    assert not row.done("def", 10)  # the code has changed
 
 
 @pytest.mark.parametrize("chance", [["--at-random"], []], ids=["at random", "by atheris"])
