@@ -28,6 +28,7 @@ from rangevote.errors import UsageError, choose
 if TYPE_CHECKING:
     from rangevote.evaluation.corpus import FileValues, WordUnits
     from rangevote.evaluation.evaluate import Comparison
+    from rangevote.evaluation.tables import Table
     from rangevote.hypothesis import Ballot
     from rangevote.tuning.choice import BestMember
 
@@ -84,9 +85,7 @@ def compare(
     items. With the n-best lists of a panel (--beam) one system is enough: a warning says if it is below the
     best member. For curves (--plot) every file has a name with K, the beam size or the number of voters.
     """
-    from rangevote.evaluation import tables
     from rangevote.evaluation.corpus import align, read_outputs
-    from rangevote.evaluation.evaluate import selection, texts_of
     from rangevote.evaluation.significance import P_VALUES
 
     notes = Notes(quiet=quiet)
@@ -104,7 +103,7 @@ def compare(
     if references is None:
         notes.tell("there are no references: BLEU and chrF are left out.")
     columns = [*COLUMNS, *(COPIES if evaluation.source else ())] if references else None
-    *smaller, larger = outputs
+    larger = list(outputs)[-1]
     winners = {} if ballots is None else {name: align(file, ballots) for name, file in outputs.items()}
     members = {} if ballots is None else member_outputs(ballots, winners[larger])
     if len(outputs) + len(members) < 2:
@@ -120,17 +119,7 @@ def compare(
     best = best_member(comparison, larger, everybody, list(members), evaluation, measured)
     if best is not None and best.above:
         notes.warn(str(best))
-    selections = {}
-    if ballots is not None:
-        beams = [texts_of(ballot) for ballot in ballots.values]
-        selections = {name: selection(winners[name], beams, winners[larger]) for name in smaller}
-    data = tables.comparison_data(comparison, selections)
-    if best is not None:
-        data["best_member"] = asdict(best)
-    parts = [tables.score_table(comparison)]
-    parts += [tables.difference_table(comparison)] if comparison.resamples else []
-    parts += [tables.selection_table(selections, larger)] if selections else []
-    writing.write(data, parts, inputs)
+    writing.write(*report(comparison, best, ballots, winners), inputs)
     if plot:
         from rangevote.evaluation.plot import AXES, panels_of, plot_curves
 
@@ -191,6 +180,30 @@ def best_member(
     gain, ends = sign * against.difference, sorted(sign * end for end in against.interval)
     p = min(1.0, against.p * len(members))
     return BestMember(best.removesuffix(" alone"), scores[best], gain, Interval(*ends), p)
+
+
+def report(
+    comparison: Comparison,
+    best: BestMember | None,
+    ballots: FileValues[Ballot] | None,
+    winners: Mapping[str, Sequence[str]],
+) -> tuple[dict[str, object], list[Table]]:
+    """The comparison as data and as tables; with n-best lists also what became of the outputs in them."""
+    from rangevote.evaluation import tables
+    from rangevote.evaluation.evaluate import selection, texts_of
+
+    selections = {}
+    if ballots is not None:
+        beams = [texts_of(ballot) for ballot in ballots.values]
+        *smaller, larger = winners
+        selections = {name: selection(winners[name], beams, winners[larger]) for name in smaller}
+    data = tables.comparison_data(comparison, selections)
+    if best is not None:
+        data["best_member"] = asdict(best)
+    parts = [tables.score_table(comparison)]
+    parts += [tables.difference_table(comparison)] if comparison.resamples else []
+    parts += [tables.selection_table(selections, larger)] if selections else []
+    return data, parts
 
 
 def parse_systems(arguments: Sequence[str], fewest: int = 2) -> dict[str, str]:
