@@ -392,16 +392,27 @@ def read_arpa(path: str | os.PathLike[str]) -> tuple[list[str], list[Level]]:
                 if (mark,) not in grams:
                     raise DataError(f"{MARKS[mark]} is not among the 1-grams", where=os.fspath(path))
             total = len(grams)
-        keys = np.array([contexts[gram[:-1]] * total + gram[-1] for gram in grams], np.int64)
-        order = np.argsort(keys)
-        with np.errstate(over="ignore"):  # a log10 p of -1e308 is P = 0
-            logprobs, backoffs = np.array([*grams.values()]).reshape(-1, 2)[order].T * _LN10  # (ngrams,)
-        levels.append(Level(keys[order], logprobs, backoffs))
-        unsorted = list(grams)
-        contexts = {unsorted[i]: index for index, i in enumerate(order.tolist())}
+        level, contexts = _sorted_level(grams, contexts, total)
+        levels.append(level)
     expect(r"\\end\\", "\\end\\ after the n-grams that the header counts")
     expect("", "nothing after \\end\\")
     return words_of(numbers), levels
+
+
+def _sorted_level(
+    grams: dict[tuple[int, ...], tuple[float, float]], contexts: dict[tuple[int, ...], int], size: int
+) -> tuple[Level, dict[tuple[int, ...], int]]:
+    """The level of n-grams with these log10 p and b, and the index of each in it.
+
+    `contexts` has the indices of n-grams one shorter; `size`: how many words there are.
+    """
+    keys = np.array([contexts[gram[:-1]] * size + gram[-1] for gram in grams], np.int64)
+    order = np.argsort(keys)
+    with np.errstate(over="ignore"):  # a log10 p of -1e308 is P = 0
+        logprobs, backoffs = np.array([*grams.values()]).reshape(-1, 2)[order].T * _LN10  # (ngrams,)
+    unsorted = list(grams)
+    indices = {unsorted[i]: index for index, i in enumerate(order.tolist())}
+    return Level(keys[order], logprobs, backoffs), indices
 
 
 def write_arpa(path: str | os.PathLike[str], words: list[str], levels: Sequence[Level]) -> None:
