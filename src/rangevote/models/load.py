@@ -74,12 +74,17 @@ def load(
     }
     if not isinstance(model, (str, os.PathLike)):
         return _wrapped(model, options, chat)
-    engine, colon, name = os.fspath(model).partition(":")
+    return _named(os.fspath(model), options, chat)
+
+
+def _named(model: str, options: Mapping[str, Any], chat: bool) -> LanguageModel[Any] | Engine:
+    """A model that is given by its file, folder or name."""
+    engine, colon, name = model.partition(":")
     if colon and engine in plugins("engines"):
         _refuse(options, options, f"the engine {engine!r} has its own")
         return load_plugin("engines", engine)(name)  # type: ignore[no-any-return]
     if not colon or engine not in ENGINES:
-        engine, name = "", os.fspath(model)
+        engine, name = "", model
     path = Path(smollm2()) if name == SMOLLM2 else _path(name)
     if engine == "llama_cpp" and path is not None and path.suffix == ".gguf":
         _refuse(options, options, "llama.cpp takes all from the file")
@@ -89,7 +94,8 @@ def load(
         converted = importlib.import_module("rangevote.engines.ctranslate2")
         if converted.is_converted(path):
             _refuse(options, ("processor", "end", "revision"), f"CTranslate2 searches {path} by itself")
-            return converted.CTranslate2Engine(path, tokenizer, device=device, dtype=dtype, chat=chat)  # type: ignore[no-any-return]
+            used = {option: options[option] for option in ("tokenizer", "device", "dtype")}
+            return converted.CTranslate2Engine(path, **used, chat=chat)  # type: ignore[no-any-return]
     if engine:
         raise UsageError(f"the engine {engine!r} reads {ENGINES[engine]}, and {name!r} is none.")
     if path is not None and path.name.endswith((".arpa", ".arpa.gz")):
