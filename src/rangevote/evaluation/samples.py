@@ -396,12 +396,6 @@ def sample_report(
         **{("pass", n): [100 * q.pass_right(n) for q in questions] for n in sizes},
     }
     scores = _means(columns, resamples, seed)
-    stopping = None
-    if all(q.drawn is not None for q in questions):
-        early = [q for q in questions if q.drawn != q.samples]
-        changed = sum(q.stopped_at not in q.leaders for q in early)
-        right = scores["stopped"] if labelled else None
-        stopping = Stopping(confidence, scores["drawn"], len(early), changed, right)
     curve, error, bins = None, None, tuple[Bin, ...]()
     if labelled:
         accuracies = [q.accuracy for q in questions]
@@ -418,7 +412,7 @@ def sample_report(
         answers=scores["answers"],
         maj_at={n: scores["maj", n] for n in sizes},
         pass_at={n: scores["pass", n] for n in sizes},
-        stopping=stopping,
+        stopping=_stopping(questions, confidence, scores["drawn"], scores["stopped"] if labelled else None),
         curve=curve,
         calibration_error=error,
         bins=bins,
@@ -460,6 +454,17 @@ def _stopped_right(question: Question) -> float:
     if not question.right or question.stopped_at is None or question.drawn == question.samples:
         return 100 * question.accuracy
     return 100.0 * question.right[question.stopped_at]
+
+
+def _stopping(
+    questions: Sequence[Question], confidence: float, drawn: Score, accuracy: Score | None
+) -> Stopping | None:
+    """None where texts are compared."""
+    if any(q.drawn is None for q in questions):
+        return None
+    early = [q for q in questions if q.drawn != q.samples]
+    changed = sum(q.stopped_at not in q.leaders for q in early)
+    return Stopping(confidence, drawn, len(early), changed, accuracy)
 
 
 def _means(columns: dict[Any, Any], resamples: int, seed: int) -> dict[Any, Score]:
