@@ -25,7 +25,8 @@ from rangevote.cli.progress import Bar, Notes, check_inputs, member_table
 from rangevote.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from rangevote.evaluation.corpus import FileValues, WordUnits
+    from rangevote.evaluation.corpus import FileValues
+    from rangevote.evaluation.risk_coverage import RiskCurve
     from rangevote.evaluation.tables import Table
     from rangevote.formats import Entry, ReadOptions
 
@@ -114,7 +115,6 @@ def list_option(flags: str, help: str, default: str | None, kind: type[str] | ty
 def tune(
     ballots: tuple[str, ...],
     output: str | None,
-    metric: str | None,
     references: tuple[str, ...],
     voters: tuple[str, ...],
     plot: str | None,
@@ -122,7 +122,6 @@ def tune(
     force: bool,
     quiet: bool,
     reading: ReadOptions,
-    units: WordUnits,
     **grid: Any,
 ) -> None:
     """Choose similarity, exponent, temperature and likelihood on BALLOTS that have references.
@@ -138,11 +137,8 @@ def tune(
     """
     from rangevote.election.settings import Settings
     from rangevote.evaluation.corpus import read_references
-    from rangevote.evaluation.metrics import spelled_metric
     from rangevote.evaluation.plot import plot_curves
-    from rangevote.evaluation.risk_coverage import risk_panel, risk_table
-    from rangevote.tuning.choice import choice_table, surface_table
-    from rangevote.tuning.tune import tune as tune_settings
+    from rangevote.evaluation.risk_coverage import risk_panel
 
     for similarity in grid["similarities"]:  # rejects similarities that cannot have these shares
         settings = Settings(similarity=similarity, shares=grid["shares"])
@@ -167,22 +163,31 @@ def tune(
             curve = None
         else:
             rows = bar.track(rows)
-            tuning = tune_settings(
-                rows if texts is None else _with_references(rows, texts),
-                metric=None if metric is None else spelled_metric(metric),
-                units=units,
-                curve=plot is not None,
-                **grid,
-            )
-            profile, data, curve = tuning.profile(), tuning.as_data(), tuning.curve
-            tables = [surface_table(tuning), choice_table(tuning)]
-            tables += [risk_table(curve)] if curve is not None else []
+            rows = rows if texts is None else _with_references(rows, texts)
+            profile, data, tables, curve = _best_settings(rows, grid, curve=plot is not None)
         if file is not None:
             file.write(profile.encode())
             file.finish()
     if plot is not None and curve is not None:
         plot_curves([risk_panel(curve)], plot)
     TableOutput(table).write(data, tables)
+
+
+def _best_settings(
+    entries: Iterable[Entry], grid: dict[str, Any], *, curve: bool
+) -> tuple[str, object, list[Table], RiskCurve | None]:
+    """A profile with the settings that do best, the scores of all as data and as tables, and the risk."""
+    from rangevote.evaluation.metrics import spelled_metric
+    from rangevote.evaluation.risk_coverage import risk_table
+    from rangevote.tuning.choice import choice_table, surface_table
+    from rangevote.tuning.tune import tune as tune_settings
+
+    if grid["metric"] is not None:
+        grid = {**grid, "metric": spelled_metric(grid["metric"])}
+    tuning = tune_settings(entries, curve=curve, **grid)
+    tables = [surface_table(tuning), choice_table(tuning)]
+    tables += [risk_table(tuning.curve)] if tuning.curve is not None else []
+    return tuning.profile(), tuning.as_data(), tables, tuning.curve
 
 
 def _shares_alone(entries: Iterable[Entry], grid: Mapping[str, Any]) -> tuple[str, object, list[Table]]:
