@@ -118,9 +118,7 @@ def tune(
         _check_scale(metric)
     if resamples < 1:
         raise UsageError(f"resamples must be 1 or more, got {resamples}.")
-    default = replace(DEFAULT, weights=schemes[0])
-    if all(_compares_answers(setting) for setting in choices):
-        default = replace(choices[0], temperature=1.0, likelihood=0.0)
+    default = _default_of(choices)
     entries: Iterable[Entry] = as_entries(ballots)
     found = None
     if shares == AGREEMENT:
@@ -152,10 +150,7 @@ def tune(
     scored = ScoredSettings(chosen_metric, rows, texts, elected[choosing], resamples, seed)
     tried = scored.tried(settings, base)
     unseen = gain_on_unseen(scored.drawn[:, :base], scored.left_out[:, :base], scored.left_out[:, base])
-    better = [i for i in range(base) if tried[i].p < LEVEL and tried[i].gain > 0]
-    chosen = base
-    if better and (unseen is None or unseen.gain > 0):
-        chosen = max(better, key=lambda i: scored.totals[i])
+    chosen = _choose(tried, base, unseen)
     risks = None
     if curve or max_risk is not None:
         losses = 1 - chosen_metric.score(rows[elected[answering, chosen]]) / 100
@@ -207,6 +202,22 @@ def _elections(
         with placed(entry.where):
             winners.add(entry.get(), results, by_member)
     return winners
+
+
+def _default_of(choices: Sequence[Setting]) -> Setting:
+    """An election without options; for answers, by the first similarity."""
+    first = choices[0]
+    if all(map(_compares_answers, choices)):
+        return replace(first, temperature=1.0, likelihood=0.0)
+    return replace(DEFAULT, weights=first.weights)
+
+
+def _choose(tried: Sequence[Tried], base: int, unseen: Unseen | None) -> int:
+    """The number of the best setting that beats the default, at `base`, beyond chance; otherwise `base`."""
+    better = [i for i in range(base) if tried[i].p < LEVEL and tried[i].gain > 0]
+    if better and (unseen is None or unseen.gain > 0):
+        return max(better, key=lambda i: tried[i].score)
+    return base
 
 
 def _check_scale(metric: str) -> None:
