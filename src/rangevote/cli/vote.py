@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,12 @@ from rangevote.cli.options import (
     FORMAT_NAMES,
     HelpCommand,
     check_one_winner,
+    declared,
     election_options,
     format_by_name,
+    grouped,
     option,
+    options_of,
     reading_options,
     result_options,
 )
@@ -40,6 +44,7 @@ from rangevote.cli.progress import Bar, Notes, Position, RunCounts, check_inputs
 from rangevote.errors import DataError, SetupError, UsageError
 
 if TYPE_CHECKING:
+    from rangevote.cli.members import PanelFiles
     from rangevote.election.settings import Settings
     from rangevote.formats import ReadOptions
     from rangevote.formats.reader import Chunk, Entry, SeenIds
@@ -62,6 +67,43 @@ ONE_CANDIDATE = (
 )
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """How the results are written, what is done about bad or missing input, and who does the work."""
+
+    to: str | None = declared(
+        "--to",
+        "Format of the output. Default: by its name (.parquet, .csv, .tsv), otherwise JSON lines. "
+        "preferences: JSON lines with prompt, chosen, rejected and margin, as TRL trains on.",
+        type=click.Choice([*OUTPUT_FORMATS, "preferences"]),
+    )
+    on_error: str = declared(
+        "--on-error",
+        "What to do with a bad ballot: stop, or skip it.",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+    )
+    resume: bool = declared("--resume", "Continue an unfinished output.")
+    force: bool = declared("--force", "Overwrite an existing output, or start again.")
+    allow_empty: bool = declared("--allow-empty", "Write null for a ballot without candidates.")
+    require_nonempty: bool = declared("--require-nonempty", "Fail if the input has no ballots.")
+    trust_ids: bool = declared("--trust-ids", "Do not check that all ids differ.")
+    quiet: bool = declared("-q --quiet", "No notes, warnings or progress bar.")
+    workers: int = declared(
+        "--workers N",
+        "Processes that share the work; 0: one for each core.",
+        type=click.IntRange(min=0),
+        default=1,
+    )
+    engine: str = declared(
+        "--engine",
+        "This machine, or Ray Data on one or many.",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+    )
+    ray_address: str | None = declared("--ray-address ADDRESS", "A running Ray cluster: 'auto' or HOST:PORT.")
+
+
 @click.command(
     cls=HelpCommand,
     sections=FILE_OF_VOTERS,
@@ -77,37 +119,7 @@ ONE_CANDIDATE = (
 )
 @election_options
 @result_options
-@option(
-    "--to",
-    "Format of the output. Default: by its name (.parquet, .csv, .tsv), otherwise JSON lines. preferences: "
-    "JSON lines with prompt, chosen, rejected and margin, as TRL trains on.",
-    type=click.Choice([*OUTPUT_FORMATS, "preferences"]),
-)
-@option(
-    "--on-error",
-    "What to do with a bad ballot: stop, or skip it.",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-)
-@option("--resume", "Continue an unfinished output.")
-@option("--force", "Overwrite an existing output, or start again.")
-@option("--allow-empty", "Write null for a ballot without candidates.")
-@option("--require-nonempty", "Fail if the input has no ballots.")
-@option("--trust-ids", "Do not check that all ids differ.")
-@option("-q --quiet", "No notes, warnings or progress bar.")
-@option(
-    "--workers N",
-    "Processes that share the work; 0: one for each core.",
-    type=click.IntRange(min=0),
-    default=1,
-)
-@option(
-    "--engine",
-    "This machine, or Ray Data on one or many.",
-    type=click.Choice(["local", "ray"]),
-    default="local",
-)
-@option("--ray-address ADDRESS", "A running Ray cluster: 'auto' or HOST:PORT.")
+@partial(grouped, name="run", options=options_of(RunOptions), build=RunOptions)
 @reading_options
 def vote(
     ballots: tuple[str, ...],
@@ -115,17 +127,7 @@ def vote(
     voters: tuple[str, ...],
     settings: Settings,
     shape: ResultShape,
-    to: str | None,
-    on_error: str,
-    resume: bool,
-    force: bool,
-    allow_empty: bool,
-    require_nonempty: bool,
-    trust_ids: bool,
-    quiet: bool,
-    workers: int,
-    engine: str,
-    ray_address: str | None,
+    run: RunOptions,
     reading: ReadOptions,
 ) -> int:
     """Elect one output of every ballot in BALLOTS ('-': standard input).
@@ -137,66 +139,86 @@ def vote(
     vLLM or OpenAI n-best file; records of JSON, CSV, TSV or Parquet may have a list of outputs each, or be
     one sample each. Results are written in the order of the ballots.
     """
-    from rangevote.parallel import cores
-
     ballots = ballots or ("-",)
     inputs, panel = list(ballots), None
     if len(ballots) > 1 or voters or settings.shares == AGREEMENT:
-        from rangevote.cli.members import find_shares, panel_files
+        from rangevote.cli.members import panel_files
 
         panel, settings = panel_files(ballots, voters, settings)
         inputs = panel.paths
     check_inputs(inputs)
     check_one_winner(shape.text, settings.winners)
-    notes = _first_notes(settings, reading, quiet=quiet)
-    given = click.get_current_context().params
-    remembered = {
-        name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
-    }
-    if len(ballots) > 1 and panel is not None:
-        remembered["members"] = list(panel.standing)
-    if engine == "ray":
-        from rangevote.cli.vote_ray import vote_on_ray
+    notes = _first_notes(settings, reading, quiet=run.quiet)
+    if run.engine == "local":
+        return _vote_here(inputs, output, panel, settings, shape, run, reading, notes)
+    from rangevote.cli.vote_ray import vote_on_ray
 
-        options = {name: str(value) for name, value in remembered.items()} | {"rangevote": __version__}
-        total, skipped = vote_on_ray(ballots, given, settings, shape, reading, options)
-        if not total:
-            _no_ballots(notes, require_nonempty)
-        return _exit_code(skipped, total)
-    if ray_address is not None:
+    given = click.get_current_context().params
+    options = {name: str(value) for name, value in _remembered(panel).items()} | {"rangevote": __version__}
+    total, skipped = vote_on_ray(ballots, given, settings, shape, reading, options)
+    if not total:
+        _no_ballots(notes, run.require_nonempty)
+    return _exit_code(skipped, total)
+
+
+def _vote_here(
+    inputs: list[str],
+    output: str | None,
+    panel: PanelFiles | None,
+    settings: Settings,
+    shape: ResultShape,
+    run: RunOptions,
+    reading: ReadOptions,
+    notes: Notes,
+) -> int:
+    """Read, elect and write on this machine; returns the exit code."""
+    from rangevote.parallel import cores
+
+    if run.ray_address is not None:
         raise UsageError("--ray-address belongs to --engine ray.")
-    shape, table = _output_table(output, to, shape, settings)
+    shape, table = _output_table(output, run.to, shape, settings)
+    remembered = _remembered(panel)
     if shape.pair:
-        remembered["to"] = to
-    reading = replace(reading, carry=shape.carry, unique_ids=not trust_ids)
-    workers = workers or cores()
+        remembered["to"] = run.to
+    reading = replace(reading, carry=shape.carry, unique_ids=not run.trust_ids)
+    workers = run.workers or cores()
     gc.freeze()  # what is there now stays: the collector need not look at it for every chunk
     most = 1 if workers == 1 and "-" in inputs else ENTRIES
     refuse_input(output, inputs)
     with ExitStack() as files:
         shares = None
         if panel is not None and settings.shares == AGREEMENT:
+            from rangevote.cli.members import find_shares
+
             shares = find_shares(files, panel, reading, settings)
             remembered["shares"] = {**dict.fromkeys(panel.members, 0.0), **shares.agreement.shares}
             settings = settings.replace(shares=remembered["shares"])
             notes.tell(f"shares by agreement over {shares.note} (rounds: {shares.agreement.rounds}).")
-        source = "-" if "-" in inputs else ballots[0]
+        source = "-" if "-" in inputs else inputs[0]
         sink = files.enter_context(
-            open_output(output, source, remembered, resume=resume, force=force, table=table)
+            open_output(output, source, remembered, resume=run.resume, force=run.force, table=table)
         )
         joined = None if shares is None else shares.begun
         if joined is None and panel is not None and len(inputs) > 1:
             joined = panel.read(files, reading)
-        position, chunks, format, reading = _chunks(files, ballots[0], joined, reading, most, workers)
-        voting = Voting(settings, shape, reading, format, allow_empty, compare=sys.stderr.isatty())
+        position, chunks, format, reading = _chunks(files, inputs[0], joined, reading, most, workers)
+        voting = Voting(settings, shape, reading, format, run.allow_empty, compare=sys.stderr.isatty())
         lines = files.enter_context(closing(voting.lines(chunks, sink, workers, notes)))  # ends the workers
-        bar = Bar(position, "voting", quiet=quiet)
-        skip = on_error == "skip"
-        counts = _write_all(
-            lines, sink, bar, notes, skip=skip, require_nonempty=require_nonempty, pairs=shape.pair
-        )
+        bar = Bar(position, "voting", quiet=run.quiet)
+        counts = _write_all(lines, sink, bar, notes, run, pairs=shape.pair)
     counts.tell_members(notes, settings, None if shares is None else shares.agreement)
     return _exit_code(counts.skipped, bar.items)
+
+
+def _remembered(panel: PanelFiles | None) -> dict[str, Any]:
+    """The options that decide the content of the output, which a resumed run must have too."""
+    given = click.get_current_context().params
+    remembered = {
+        name: value for name, value in given.items() if name not in OPTIONS_FREE_TO_CHANGE_ON_RESUME
+    }
+    if panel is not None and len(panel.standing) > 1:
+        remembered["members"] = list(panel.standing)
+    return remembered
 
 
 def _first_notes(settings: Settings, reading: ReadOptions, *, quiet: bool) -> Notes:
@@ -352,14 +374,7 @@ class Voting:
 
 
 def _write_all(
-    lines: Iterable[ResultLine],
-    sink: Sink,
-    bar: Bar,
-    notes: Notes,
-    *,
-    skip: bool,
-    require_nonempty: bool,
-    pairs: bool,
+    lines: Iterable[ResultLine], sink: Sink, bar: Bar, notes: Notes, run: RunOptions, *, pairs: bool
 ) -> RunCounts:
     """Write every line; at the end show notes and warnings."""
     from rangevote.formats.result_writer import is_pair
@@ -369,7 +384,7 @@ def _write_all(
     with keeping_results(sink, bar):
         for line in lines:
             if line.error is not None:
-                if not skip or not isinstance(line.error, DataError):
+                if run.on_error == "stop" or not isinstance(line.error, DataError):
                     raise line.error
                 notes.warn(f"skipped: {line.error}")
                 counts.skipped += 1
@@ -378,7 +393,7 @@ def _write_all(
             counts.undecided += pairs and line.error is None and not is_pair(line.content)
             sink.write(line.content)
         if not sink.done + bar.items:
-            _no_ballots(notes, require_nonempty)
+            _no_ballots(notes, run.require_nonempty)
         sink.finish()
     if bar.items > 1 and counts.single and counts.single == bar.items - counts.skipped:
         notes.warn(ONE_CANDIDATE)
