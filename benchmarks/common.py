@@ -114,6 +114,12 @@ def run(command: Sequence[str | Path]) -> Run:
     return Run(usage.ru_utime + usage.ru_stime, wall)
 
 
+def cpu_seconds(pid: int) -> float:
+    """What a running process has taken so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 #: From a port to what serves there.
 Command = Callable[[int], Sequence[str | Path | int]]
 #: Seconds in which a server must answer for the first time.
@@ -143,8 +149,7 @@ class Server(NamedTuple):
 
     @property
     def cpu(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return cpu_seconds(self.pid)
 
     def _status(self, name: str) -> float:
         lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
