@@ -39,7 +39,7 @@ FILES = (
 )
 WHY = {
     "": "",
-    "PYTHON": "most of the time is Python that checks and holds the lists",
+    "PYTHON": "half of the time is the kernel's, half Python that checks and holds the lists",
     "FILE": "the kernel alone takes 3 times as long as decoding; the rest is Python, for each ballot",
     "THREADS": "what two threads gain differs from run to run on this machine",
     "WORKERS": "lines and results go through pipes, and one process reads and writes for both",
