@@ -256,12 +256,27 @@ def performance() -> Iterator[str]:
     [row] = re.findall(r"CPU time \| <= 11 x \| ([\d.]+)", BENCHMARKS)
     assert float(row) < 15  # for ten times as many
     yield "its time grows with their number, not with its square"
-    shares = re.findall(r"\| ([\d.]+)% ", BENCHMARKS.split("### Voting\n")[1].split("\n### ")[0])
+    shares = re.findall(r"\| ([\d.]+)% ", BENCHMARKS.split("### Voting\n")[1].split("\n<a id")[0])
     assert len(shares) == 2
     assert all(0 < float(share) < 1 for share in shares)
     yield "Voting is a small part of the time that the search takes"
     assert "| **0** |" in (ROOT / "faults" / "RESULTS.md").read_text(encoding="utf-8")
     yield "In the [recorded run](../faults/RESULTS.md), nothing was lost"
+    memory = re.search(r"no numbers: 6,\d+,\d+ ballots, 10\.00 GB \| <= 500 MB \| (\d+) MB", BENCHMARKS)
+    assert memory is not None
+    assert round(scaled("2 workers, ids that are no numbers") / 60) == 2
+    yield f"Ten gigabytes, six million ballots, take two workers two minutes and {memory[1]} MB of memory"
+
+
+def scaled(run: str) -> float:
+    """Seconds of a run of the chapter on scale."""
+    [(ballots, rate)] = re.findall(rf"\n\| {run}: ([\d,]+) ballots.* ([\d,]+) a second \|", BENCHMARKS)
+    return int(ballots.replace(",", "")) / int(rate.replace(",", ""))
+
+
+def scale() -> Iterator[str]:
+    alone, ray = scaled("one process"), scaled("Ray on this machine")
+    yield f"of a file that takes one process {alone:.0f} seconds, Ray took {ray:.0f}"
 
 
 def paper() -> Iterator[str]:
@@ -277,6 +292,7 @@ PAGES = {
     "how/limits.md": limits,
     "how/voting.md": voting,
     "guides/samples.md": samples,
+    "guides/scale.md": scale,
     "guides/weights.md": weights,
     "paper.md": paper,
     "performance.md": performance,
