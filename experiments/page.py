@@ -30,11 +30,10 @@ this page; run the experiments. With several seeds, a number is the mean over se
 standard deviation. The best number of a column is bold (for lengths, the one nearest to the references).
 Baselines choose an output by its probability; voting elects one.
 
-**When the records were made.** Elections of stored lists (panels, samples, own likelihood, copies) were run
-on 2026-11-18 with the default unit `words` and with rounded scores. So was the agreement of n-gram measures
-with people; the rows with an encoder are of 2026-11-17. Of the captions elected by meaning, the rows without
-an encoder were run again with the same result. The ensemble by probabilities is of 2026-11-19, with models
-that were trained for it. "Samples of an LLM" is of 2026-11-17, by white space.
+**When the records were made.** Elections of stored lists (samples of an LLM, agreement with people, panels,
+own likelihood, copies, what samples are worth, captions by meaning) were run on 2026-11-19 with the default
+unit `words` and with rounded scores. The ensemble by probabilities is of the same day, with models that were
+trained for it.
 The chapters on captions and translation (local, opus, again) were recorded on 2026-11-17 and in the night
 after it: training and searching took hours, and the lists are not stored, so they were not run again. Their
 votes count n-grams of words cut at white space (`space`), and their scores were not rounded. [On stored
