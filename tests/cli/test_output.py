@@ -262,6 +262,40 @@ def test_a_run_that_is_killed_while_it_writes_the_table_leaves_nothing_once_it_i
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest.jsonl", "out.csv"]
 
 
+@posix
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_a_run_that_is_killed_when_its_output_is_complete_leaves_nothing_once_it_is_resumed(
+    run, three, tmp_path, name
+):
+    out = tmp_path / name
+    code = (
+        "import os, pathlib, signal\n"
+        "from rangevote.cli import main\n"
+        "unlink = pathlib.Path.unlink\n"
+        "def killed(path, missing_ok=False):\n"
+        f"    if path.name == '{name}.partial':\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    unlink(path, missing_ok=missing_ok)\n"
+        "pathlib.Path.unlink = killed\n"
+        "main()\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, "vote", three, "-o", out])
+    assert killed.returncode == -signal.SIGKILL
+    assert out.exists()
+    assert len(list(tmp_path.iterdir())) > 2
+    assert run("vote", three, "-o", out, "--resume").code == 5
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest.jsonl", name]
+
+
+def test_resuming_a_complete_output_keeps_what_a_later_run_began(run, three, tmp_path):
+    out, partial = tmp_path / "out.jsonl", tmp_path / "out.jsonl.partial"
+    assert run("vote", three, "-o", out).code == 0
+    partial.write_bytes(b"{}\n")
+    os.utime(partial, ns=(2 * out.stat().st_mtime_ns,) * 2)
+    assert run("vote", three, "-o", out, "--resume").code == 5
+    assert partial.read_bytes() == b"{}\n"
+
+
 def test_results_are_written_as_they_come_from_a_pipe():
     with spawn("vote") as process:
         process.stdin.write(lines(ballot("first", "a b")))

@@ -148,6 +148,8 @@ class OutputFile(Sink):
         if self.path.is_dir():
             raise SetupError(f"cannot write {self.path}: is a directory.")
         if self.path.exists() and not force:
+            if resume:
+                self._tidy()
             hint = " and is complete, so there is nothing to resume" if resume else ""
             raise SetupError(f"{self.path} already exists{hint}. Use --force to overwrite it.")
         # an empty one was left by a run that was killed before its first line
@@ -156,6 +158,16 @@ class OutputFile(Sink):
                 f"{self.partial} exists from an unfinished run. Use --resume to continue it, or --force to "
                 f"start again."
             )
+
+    def _tidy(self) -> None:
+        """Remove what a run left that was killed when its output was complete."""
+        if self.partial.exists():
+            if self.partial.stat().st_mtime_ns > self._target.stat().st_mtime_ns:
+                return  # it belongs to a later run, with --force
+            with open(self.partial, "rb") as file:
+                _lock(file, self.path)
+                self.partial.unlink()
+        self._notes.unlink(missing_ok=True)
 
     def _can_resume(self) -> bool:
         if not self._notes.exists() and self.partial.stat().st_size:
