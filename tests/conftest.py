@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rangevote import kernel
 from tests.wheels import built
 
 settings.register_profile(
@@ -27,6 +28,10 @@ settings.load_profile("rangevote")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):  # not on Windows
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# Without compiled kernels commands say so, unless plain ones were asked for: tests of messages ask.
+if kernel.WHY_PLAIN:
+    os.environ["RANGEVOTE_PURE"], kernel.PURE = "1", True
 
 
 def pytest_configure(config: pytest.Config) -> None:

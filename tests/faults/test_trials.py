@@ -29,9 +29,9 @@ def test_a_loss_is_seen_and_reported(bench):
     way = WAYS[0]
     out = bench.new_output(way)
     out.write_bytes(b"".join(bench.whole(way).splitlines(keepends=True)[:-1]))
-    (out.parent / "out.jsonl.partial").touch()
+    (out.parent / "out.jsonl.draft").touch()
     lost = finished(bench, way, out)
-    assert lost == ["the output differs from an undisturbed run's", "out.jsonl.partial was left behind"]
+    assert lost == ["the output differs from an undisturbed run's", "out.jsonl.draft was left behind"]
     text = table({"killed": Count(12, 10, []), "disk full": Count(3, 2, ["disk full, one process: cut"])})
     assert "| **all** | 15 | 12 | **1** |" in text
     assert text.endswith("* disk full, one process: cut\n")
