@@ -481,6 +481,7 @@ def test_outputs_stay_text_and_what_misleads_is_made_visible(page, begun):
         if assignment.pair == 1:
             screenshot(page, "study-hostile")
         judge(page, "3")
+    all_saved(page)  # before the server ends
     assert page.evaluate("window.hit") is None
 
 
