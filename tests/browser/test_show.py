@@ -24,6 +24,7 @@ from rangevote.web.export_html import single_file
 from tests.browser.conftest import DESK, FAILED, LOOKS, PHONE, no_overflow, press, screenshot, violations
 from tests.election.equations import grams
 from tests.figure1 import CAPTIONS, LOGPROBS, WINNER
+from tests.kernel.both import needs_compiled
 from tests.web.samples import FIGURE, ballot, page_of, panel
 
 
@@ -376,6 +377,7 @@ def test_a_text_of_many_words_is_cut_in_tables_and_scrolls_in_its_box(page, show
     assert shown < 500 < whole
 
 
+@needs_compiled  # plain kernels take most of a minute
 def test_large_ballots_are_shown_in_parts_and_their_map_follows_the_arrow_keys(page, show):
     show([many(1000), many(100)], similarity="overlap_2")
     for _ in range(5):
