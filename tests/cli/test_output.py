@@ -244,20 +244,23 @@ def test_a_run_that_is_killed_before_its_first_line_does_not_block_the_next(run,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest.jsonl", "out.jsonl"]
 
 
+def killed_run(patch: str, *arguments: object) -> None:
+    """A run of the command that kills itself where `patch` calls `kill()`."""
+    kill = "import os, signal\ndef kill(): os.kill(os.getpid(), signal.SIGKILL)\n"
+    code = f"{kill}{patch}from rangevote.cli import main\nmain()\n"
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)])
+    assert done.returncode == -signal.SIGKILL
+
+
 @posix
 def test_a_run_that_is_killed_while_it_writes_the_table_leaves_nothing_once_it_is_resumed(
     run, three, tmp_path
 ):
     out = tmp_path / "out.csv"
-    code = (
-        "import os, signal\n"
-        "from rangevote.cli import main\n"
-        "from rangevote.formats import result_writer\n"
-        "result_writer.write_table = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "main()\n"
+    killed_run(
+        "from rangevote.formats import result_writer\nresult_writer.write_table = lambda *_: kill()\n",
+        *("vote", three, "-o", out),
     )
-    killed = subprocess.run([sys.executable, "-c", code, "vote", three, "-o", out])
-    assert killed.returncode == -signal.SIGKILL
     assert run("vote", three, "-o", out, "--resume").code == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["nbest.jsonl", "out.csv"]
 
@@ -268,19 +271,14 @@ def test_a_run_that_is_killed_when_its_output_is_complete_leaves_nothing_once_it
     run, three, tmp_path, name
 ):
     out = tmp_path / name
-    code = (
-        "import os, pathlib, signal\n"
-        "from rangevote.cli import main\n"
-        "unlink = pathlib.Path.unlink\n"
-        "def killed(path, missing_ok=False):\n"
-        f"    if path.name == '{name}.partial':\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    unlink(path, missing_ok=missing_ok)\n"
-        "pathlib.Path.unlink = killed\n"
-        "main()\n"
+    killed_run(
+        "from pathlib import Path\n"
+        "unlink = Path.unlink\n"
+        "def unlink_or_kill(path, missing_ok=False):\n"
+        f"    kill() if path.name == '{name}.partial' else unlink(path, missing_ok=missing_ok)\n"
+        "Path.unlink = unlink_or_kill\n",
+        *("vote", three, "-o", out),
     )
-    killed = subprocess.run([sys.executable, "-c", code, "vote", three, "-o", out])
-    assert killed.returncode == -signal.SIGKILL
     assert out.exists()
     assert len(list(tmp_path.iterdir())) > 2
     assert run("vote", three, "-o", out, "--resume").code == 5
